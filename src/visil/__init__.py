@@ -1,0 +1,66 @@
+"""visil: how two videos relate, which share footage, where, and how sure it is.
+
+>>> import visil                                # doctest: +SKIP
+>>> model = visil.load()
+>>> match = model.compare("a.mp4", "b.mp4")
+>>> match.score, match.confidence, match.segments
+
+Everything public is listed here. Heavy imports (torch, PyAV, Matplotlib) happen on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from visil.config import ViSiLConfig
+    from visil.errors import ModelError, UsageError, VideoError, VisilError
+    from visil.features import VideoFeatures
+    from visil.loading import load
+    from visil.localize import Segment
+    from visil.match import Match
+    from visil.model import ViSiL
+    from visil.video import Frames, Sampling
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Frames": "visil.video",
+    "Match": "visil.match",
+    "ModelError": "visil.errors",
+    "Sampling": "visil.video",
+    "Segment": "visil.localize",
+    "UsageError": "visil.errors",
+    "ViSiL": "visil.model",
+    "ViSiLConfig": "visil.config",
+    "VideoError": "visil.errors",
+    "VideoFeatures": "visil.features",
+    "VisilError": "visil.errors",
+    "load": "visil.loading",
+}
+
+__all__ = [
+    "Frames",
+    "Match",
+    "ModelError",
+    "Sampling",
+    "Segment",
+    "UsageError",
+    "ViSiL",
+    "ViSiLConfig",
+    "VideoError",
+    "VideoFeatures",
+    "VisilError",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'visil' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,34 @@
+"""What can go wrong, said for people: one line, which file, what to do."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+
+class VisilError(Exception):
+    """Base of every error that visil raises on purpose; ``str()`` is one line fit to show a user."""
+
+
+class VideoError(VisilError):
+    """A video could not be read: which file, and why."""
+
+    def __init__(self, path: str | PathLike[str], reason: str) -> None:
+        self.path = fspath(path)
+        self.reason = reason
+        super().__init__(self.path, reason)
+
+    def __str__(self) -> str:
+        return f"{printable(self.path)}: {self.reason}"
+
+
+class ModelError(VisilError):
+    """A model, its weights or its configuration cannot be used."""
+
+
+class UsageError(VisilError, ValueError):
+    """Arguments that cannot be meant: wrong shape, wrong range, unknown name."""
+
+
+def printable(path: str) -> str:
+    """A path on one line, whatever is in it: control characters and lone surrogates are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in path)

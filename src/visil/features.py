@@ -1,0 +1,45 @@
+"""What a video becomes: region vectors and when they were on screen. A video is decoded once in its life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from visil.errors import UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class VideoFeatures:
+    """A video as the model sees it: ``vectors`` [T, R, C] and ``timestamps`` [T] in seconds."""
+
+    vectors: Tensor
+    timestamps: Tensor
+    duration: float | None = None
+    """Seconds from the first frame to the end of the last, where known."""
+    path: str | None = None
+    """The file they came from, where known: for plots and messages."""
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 3 or 0 in self.vectors.shape:
+            raise UsageError(f"features must be [frames, regions, channels], got {list(self.vectors.shape)}")
+        if not self.vectors.is_floating_point():
+            raise UsageError(f"features must be floating point, got {self.vectors.dtype}")
+        if self.timestamps.shape != self.vectors.shape[:1]:
+            raise UsageError(f"{len(self.vectors)} frames need as many timestamps, got {list(self.timestamps.shape)}")
+        if not torch.isfinite(self.timestamps).all() or (self.timestamps.diff() <= 0).any():
+            raise UsageError("timestamps must be finite and rise from frame to frame")
+
+    def __len__(self) -> int:
+        return self.vectors.shape[0]
+
+    @property
+    def ends(self) -> Tensor:
+        """When each frame gives way to the next, in seconds [T]: a frame stands for the time until then."""
+        steps = self.timestamps.diff()
+        step = float(steps.median()) if len(steps) else 1.0
+        last = float(self.timestamps[-1]) + step
+        if self.duration is not None and self.duration > float(self.timestamps[-1]):
+            last = min(last, self.duration)
+        return torch.cat([self.timestamps[1:], self.timestamps.new_tensor([last])])

@@ -1,0 +1,98 @@
+"""One pass over a pair of videos: S_f strip by strip, the comparator with exact halos, Eq. 6 on the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from visil.comparator import Comparator, hard_tanh, windows
+from visil.kernels.frame_matrix import FrameMatrix
+from visil.similarity import Reduction
+
+STRIP_CELLS = 32
+"""Output rows of one strip: 128 query frames, and a halo of 14 that is kept, not computed again."""
+
+TILE_CELLS = 256
+"""Output columns of one comparator tile: bounds its activations to some 20 MB."""
+
+OnRows = Callable[[int, Tensor], None]
+"""Receives (first row, rows) of a matrix, each row once, in order."""
+
+
+class RunningPool:
+    """:func:`visil.similarity.pool` of a matrix that arrives in strips of whole rows, without holding it."""
+
+    def __init__(self, inner: Reduction = "max", outer: Reduction = "mean", symmetric: bool = False) -> None:
+        self.inner: Reduction = inner
+        self.outer: Reduction = outer
+        self.symmetric = symmetric
+        self._rows: list[Tensor] = []
+        self._columns: Tensor | None = None
+        self._count = 0
+
+    def update(self, strip: Tensor) -> None:
+        """Add ``strip`` [h, Y]."""
+        self._rows.append(strip.amax(dim=1) if self.inner == "max" else strip.mean(dim=1))
+        self._count += strip.shape[0]
+        if self.symmetric:
+            columns = strip.amax(dim=0) if self.inner == "max" else strip.sum(dim=0)
+            if self._columns is None:
+                self._columns = columns
+            elif self.inner == "max":
+                self._columns = torch.maximum(self._columns, columns)
+            else:
+                self._columns = self._columns + columns
+
+    def result(self) -> float:
+        """CS (or what ``inner`` and ``outer`` make of it) of all rows seen."""
+        forward = self._reduce(torch.cat(self._rows))
+        if self._columns is None:
+            return forward
+        columns = self._columns / self._count if self.inner == "mean" else self._columns
+        return (forward + self._reduce(columns)) / 2
+
+    def _reduce(self, values: Tensor) -> float:
+        return float(values.max() if self.outer == "max" else values.double().mean())
+
+
+@torch.inference_mode()
+def score_pair(
+    matrix: FrameMatrix,
+    comparator: Comparator | None,
+    pool: RunningPool,
+    *,
+    on_frames: OnRows | None = None,
+    on_output: OnRows | None = None,
+) -> float:
+    """CS_v of Eq. 6 for one pair; equals the untiled formula and needs memory for one strip only.
+
+    ``on_frames`` sees the rows of S_f, ``on_output`` those of S_v after hard tanh (S_f itself where there is no
+    comparator), each once and in order: for whoever wants to keep or search them.
+    """
+    if comparator is None:
+        for start in range(0, matrix.shape[0], STRIP_CELLS * 4):
+            strip = matrix.rows(start, min(start + STRIP_CELLS * 4, matrix.shape[0]))
+            pool.update(strip)
+            for listener in (on_frames, on_output):
+                if listener is not None:
+                    listener(start, strip)
+        return pool.result()
+
+    columns = windows(matrix.shape[1], TILE_CELLS)
+    held = torch.empty(0, matrix.shape[1], dtype=matrix.dtype)  # S_f[done - len(held):done]
+    done = 0
+    for window in windows(matrix.shape[0], STRIP_CELLS):
+        fresh = matrix.rows(done, window.inputs.stop)
+        if on_frames is not None:
+            on_frames(done, fresh)
+        keep = done - window.inputs.start
+        held = torch.cat([held[held.shape[0] - keep :], fresh])
+        done = window.inputs.stop
+        output = torch.cat([comparator.tile(held[:, tile.inputs], window, tile) for tile in columns], dim=1)
+        output = hard_tanh(output)
+        pool.update(output)
+        if on_output is not None:
+            on_output(window.outputs.start, output)
+    return pool.result()

@@ -1,0 +1,225 @@
+"""From a frame-to-frame matrix to matching stretches: a local alignment in one pass, in memory for a few rows.
+
+A shared stretch is a rising line in S_f: slope 1 at equal speed, more or less where one copy was sped up or slowed
+down. The search is Smith and Waterman's (1981), with ``similarity - threshold`` as the gain of a cell: a path may
+step (1,1), (1,2), (2,1), (1,3) or (3,1) frames, so slopes from 1/3 to 3 in any mixture; it begins where its gain
+turns positive, ends where it was highest, and is cut when it falls ``give_up`` below that. Each path carries its
+beginning along, so nothing is traced back and the matrix need not be kept: rows may arrive in strips of any height.
+Several matches in one pair are several beginnings. docs/localisation.md says why, and how it measures up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visil.errors import UsageError
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+
+STEPS = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1))
+"""Query and target frames that one move of a path may span."""
+
+MEMORY = max(rows for rows, _ in STEPS)
+"""Earlier rows that a path can come from."""
+
+
+MAX_PENDING = 1 << 18
+"""Path ends noted before they are boiled down to one for each beginning."""
+
+_FOUND = np.dtype(
+    [
+        ("start", np.int64),  # query frame × columns + target frame
+        ("gain", np.float32),
+        ("total", np.float32),
+        ("cells", np.int32),
+        ("row", np.int32),
+        ("column", np.int32),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class LocalizeConfig:
+    """How a matrix is read; the defaults suit unit vectors without whitening."""
+
+    threshold: float = 0.5
+    """Similarity at which a pair of frames speaks neither for nor against a match."""
+    min_gain: float = 0.5
+    """A path whose summed gain stays below this is no match."""
+    give_up: float = 0.6
+    """A path that has fallen this far below its best is over."""
+    bend: float = 0.05
+    """Cost of every step other than (1,1): prefers straight lines."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """A matching stretch in frames: [first, last] on both axes, inclusive."""
+
+    query: tuple[int, int]
+    target: tuple[int, int]
+    gain: float
+    """Sum over its cells of similarity minus threshold, minus the cost of bends."""
+    score: float
+    """Mean similarity of its cells."""
+    cells: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A matching stretch in seconds: where it is in the query, where in the target, and how alike they are."""
+
+    query: tuple[float, float]
+    target: tuple[float, float]
+    score: float
+
+
+@dataclass
+class _Row:
+    """The paths that end in each column of one row."""
+
+    gain: Floats
+    """Summed gain of the best path that ends here; 0 where none does."""
+    best: Floats
+    """The highest gain on that path so far."""
+    total: Floats
+    """Summed similarity."""
+    cells: Ints
+    query: Ints
+    target: Ints
+    """Where it began."""
+
+    @staticmethod
+    def empty(columns: int) -> _Row:
+        floats = [np.zeros(columns, np.float32) for _ in range(3)]
+        ints = [np.zeros(columns, np.int32) for _ in range(3)]
+        return _Row(*floats, *ints)
+
+
+class Localizer:
+    """Reads S_f row by row; :meth:`paths` tells what it found."""
+
+    def __init__(self, columns: int, config: LocalizeConfig | None = None) -> None:
+        self.config = config or LocalizeConfig()
+        self._columns = columns
+        self._rows = [_Row.empty(columns) for _ in range(MEMORY)]  # the latest first
+        self._next = 0
+        self._found: list[NDArray[np.void]] = []
+        self._pending = 0
+
+    def feed(self, strip: NDArray[np.floating]) -> None:
+        """Take in the next rows, [h, columns]."""
+        if strip.ndim != 2 or strip.shape[1] != self._columns:
+            raise UsageError(f"expected rows of {self._columns} frames, got {list(strip.shape)}")
+        for row in np.asarray(strip, np.float32):
+            self._step(row)
+
+    def _step(self, similarity: Floats) -> None:
+        config, columns = self.config, self._columns
+        gain = similarity - np.float32(config.threshold)
+        new = _Row.empty(columns)
+        new.cells += 1
+        new.query += self._next
+        new.target += np.arange(columns, dtype=np.int32)
+        new.total += similarity
+        arriving = np.zeros(columns, np.float32)
+        for rows, step in STEPS:
+            if step >= columns:
+                continue
+            cost = np.float32(0 if rows == step else config.bend)
+            source = self._rows[rows - 1]
+            offered = source.gain[: columns - step] - cost
+            better = np.flatnonzero(offered > arriving[step:])
+            at = better + step
+            arriving[at] = offered[better]
+            new.best[at] = source.best[better]
+            new.total[at] = source.total[better] + similarity[at]
+            new.cells[at] = source.cells[better] + 1
+            new.query[at] = source.query[better]
+            new.target[at] = source.target[better]
+        new.gain = arriving + gain
+        np.maximum(new.best, new.gain, out=new.best)
+        over = (new.gain <= 0) | (new.gain < new.best - config.give_up)
+        new.gain[over] = 0
+        new.best[over] = 0
+        self._note(new)
+        self._rows = [new, *self._rows[:-1]]
+        self._next += 1
+
+    def _note(self, row: _Row) -> None:
+        """Remember every path that stands at its highest here."""
+        peaks = np.flatnonzero((row.gain >= self.config.min_gain) & (row.gain >= row.best))
+        if not len(peaks):
+            return
+        start = row.query[peaks].astype(np.int64) * self._columns + row.target[peaks]
+        found = np.empty(len(peaks), _FOUND)
+        found["start"] = start
+        found["gain"] = row.gain[peaks]
+        found["total"] = row.total[peaks]
+        found["cells"] = row.cells[peaks]
+        found["row"] = self._next
+        found["column"] = peaks
+        self._found.append(found)
+        self._pending += len(found)
+        if self._pending > MAX_PENDING:
+            self._consolidate()
+
+    def _consolidate(self) -> None:
+        """Keep, for every beginning, only the end at which its path stood highest."""
+        found = np.concatenate([np.empty(0, _FOUND), *self._found])
+        found = found[np.lexsort((-found["gain"], found["start"]))]
+        first = np.ones(len(found), bool)
+        first[1:] = found["start"][1:] != found["start"][:-1]
+        self._found = [found[first]]
+        self._pending = 0
+
+    def paths(self) -> list[Path]:
+        """The matches, strongest first; of those that claim the same frames on both axes only the strongest."""
+        self._consolidate()
+        kept: list[Path] = []
+        for start, gain, total, cells, row, column in np.sort(self._found[0], order="gain")[::-1].tolist():
+            first_row, first_column = divmod(start, self._columns)
+            path = Path((first_row, row), (first_column, column), gain, total / cells, cells)
+            if not any(_same_place(path, other) for other in kept):
+                kept.append(path)
+        return kept
+
+
+def localize(matrix: NDArray[np.floating], config: LocalizeConfig | None = None) -> list[Path]:
+    """The matching stretches of a whole matrix [X, Y]."""
+    localizer = Localizer(matrix.shape[1], config)
+    localizer.feed(matrix)
+    return localizer.paths()
+
+
+def segments(
+    paths: list[Path],
+    query_times: tuple[NDArray[np.floating], NDArray[np.floating]],
+    target_times: tuple[NDArray[np.floating], NDArray[np.floating]],
+) -> list[Segment]:
+    """Paths in seconds, in the order of the query; ``*_times`` are the starts and ends of each video's frames."""
+    found = [
+        Segment(
+            (float(query_times[0][path.query[0]]), float(query_times[1][path.query[1]])),
+            (float(target_times[0][path.target[0]]), float(target_times[1][path.target[1]])),
+            path.score,
+        )
+        for path in paths
+    ]
+    return sorted(found, key=lambda segment: (segment.query, segment.target))
+
+
+def _same_place(path: Path, stronger: Path) -> bool:
+    """Whether most of ``path`` lies where ``stronger`` lies, on both axes: the same footage at another slant."""
+    return all(
+        2 * _overlap(mine, theirs) > mine[1] - mine[0] + 1
+        for mine, theirs in ((path.query, stronger.query), (path.target, stronger.target))
+    )
+
+
+def _overlap(a: tuple[int, int], b: tuple[int, int]) -> int:
+    return min(a[1], b[1]) - max(a[0], b[0]) + 1

@@ -1,0 +1,344 @@
+"""`ViSiL`: backbone, regions, whitening, attention, similarity and comparator, composed once (Sec. 4, Fig. 2)."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from visil import regions
+from visil.attention import ContextAttention, HiddenAttention
+from visil.backbones import Backbone, backbone_spec
+from visil.backbones.weights import load_into, read_checkpoint
+from visil.calibration import verdict
+from visil.comparator import SHORTEST, Comparator
+from visil.config import ViSiLConfig
+from visil.errors import ModelError, UsageError, VideoError
+from visil.features import VideoFeatures
+from visil.kernels import FrameMatrix, RunningPool, score_pair
+from visil.localize import Localizer, segments
+from visil.match import Match, Matrices
+from visil.prefetch import prefetched
+from visil.whitening import Whitening
+
+if TYPE_CHECKING:
+    from visil.video import Frames
+
+VideoLike = VideoFeatures | str | os.PathLike[str]
+LongVideos = Literal["exact", "authors"]
+
+KEPT_CELLS = 1 << 25
+"""A match keeps its matrices up to this many frame pairs (128 MB); beyond, it computes them again when asked."""
+
+AUTHORS_CHUNK = 2048
+"""Target frames that the authors' code compares at once (``long_videos="authors"``)."""
+
+BATCH = 32
+"""Frames that go through the backbone together."""
+
+Progress = Callable[[int], None]
+"""Called with the number of frames embedded so far."""
+
+
+class ViSiL(nn.Module):
+    """A model of the family: :meth:`embed` turns videos into features, :meth:`compare` relates two of them."""
+
+    def __init__(self, config: ViSiLConfig, *, with_backbone: bool = True) -> None:
+        super().__init__()
+        self.config = config
+        spec = backbone_spec(config.backbone)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # parts that nothing is loaded into are the same on every machine
+            backbone = spec.build()
+            if max(config.stages) >= len(backbone.channels):
+                raise ModelError(f"{config.backbone} has stages 0 to {len(backbone.channels) - 1}, not {config.stages}")
+            self.channels = _channels(config, backbone)
+            self.dim = config.dim or self.channels
+            if self.dim > self.channels:
+                raise ModelError(f"cannot whiten {self.channels} channels to {self.dim}")
+            self.whitening = Whitening.unfitted(self.channels, self.dim) if config.dim else None
+            self.attention = _attention(config, self.dim)
+            self.comparator = Comparator(config.comparator) if config.comparator else None
+        self.backbone = backbone if with_backbone else None
+        self.eval()
+
+    # ------------------------------------------------------------------ videos to features
+
+    def embed(self, video: str | os.PathLike[str], *, progress: Progress | None = None) -> VideoFeatures:
+        """Features of a video file or a folder of images; decoding and the network run side by side."""
+        from visil.video import stream_frames
+
+        vectors: list[Tensor] = []
+        timestamps: list[NDArray[np.float64]] = []
+        done = 0
+        with stream_frames(video, self.config.sampling, batch_size=BATCH) as stream, prefetched(stream) as batches:
+            for batch in batches:
+                vectors.append(self._regions(batch.images))
+                timestamps.append(batch.timestamps)
+                done += len(batch)
+                if progress is not None:
+                    progress(done)
+        if not vectors:
+            raise VideoError(video, "no frame could be decoded")
+        return VideoFeatures(
+            torch.cat(vectors), torch.from_numpy(np.concatenate(timestamps)), stream.duration, os.fspath(video)
+        )
+
+    def embed_frames(
+        self, frames: NDArray[np.uint8] | Tensor | Frames, timestamps: Sequence[float] | None = None
+    ) -> VideoFeatures:
+        """Features of frames already sampled: RGB uint8 [T, H, W, 3], of any size, used as they are.
+
+        Without ``timestamps`` they are taken to follow the model's own rate, one a second by default.
+        """
+        images = getattr(frames, "images", frames)
+        if timestamps is None:
+            timestamps = getattr(frames, "timestamps", None)
+        images = torch.as_tensor(images)
+        if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != torch.uint8 or 0 in images.shape:
+            raise UsageError(f"frames must be uint8 [T, H, W, 3], got {images.dtype} {list(images.shape)}")
+        vectors = torch.cat([self._regions(images[i : i + BATCH]) for i in range(0, len(images), BATCH)])
+        if timestamps is None:
+            times = torch.arange(len(images), dtype=torch.float64) / self.config.sampling.fps
+        else:
+            times = torch.as_tensor(np.asarray(timestamps, np.float64))
+        return VideoFeatures(vectors, times)
+
+    def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
+        """L_N-iMAC (or the configured pooling) of frames uint8 [B, H, W, 3], before whitening: [B, R, C]."""
+        if self.backbone is None:
+            raise ModelError("this model was loaded without a backbone: it compares features, but embeds nothing")
+        images = torch.as_tensor(frames).to(self.device)
+        maps = self.backbone.stages(self.backbone.preprocess(images).contiguous(memory_format=torch.channels_last))
+        chosen = [maps[i] for i in self.config.stages]
+        if self.config.pooling == "imac":
+            return regions.imac(chosen, self.config.levels)
+        pool: Callable[[Sequence[Tensor]], Tensor] = getattr(regions, self.config.pooling)
+        return pool(chosen)
+
+    def refine(self, region_vectors: Tensor) -> Tensor:
+        """Whitening and attention, where the model has them: [..., C] to [..., D]."""
+        if self.whitening is not None:
+            region_vectors = self.whitening(region_vectors)
+        if self.attention is not None:
+            region_vectors = self.attention(region_vectors)
+        return region_vectors
+
+    def attention_weights(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
+        """How much each region of each frame counts (Eq. 3): [T, R], in [0, 1]."""
+        if self.attention is None:
+            raise ModelError(f"the model {self.config.name} has no attention")
+        with torch.inference_mode():
+            vectors = self.region_vectors(frames)
+            if self.whitening is not None:
+                vectors = self.whitening(vectors)
+            return self.attention.weights(vectors)[..., 0].cpu()
+
+    @torch.inference_mode()
+    def _regions(self, images: NDArray[np.uint8] | Tensor) -> Tensor:
+        return self.refine(self.region_vectors(images)).float().cpu()
+
+    # ------------------------------------------------------------------ features to answers
+
+    def compare(self, query: VideoLike, target: VideoLike, *, long_videos: LongVideos = "exact") -> Match:
+        """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered."""
+        q, t = self._features(query), self._features(target)
+        self._check(q, t)
+        keep = len(q) * len(t) <= KEPT_CELLS
+        rows: list[Tensor] = []
+        outputs: list[Tensor] = []
+        localizer = Localizer(len(t), self.config.localize)
+
+        def on_frames(start: int, strip: Tensor) -> None:
+            # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
+            strip = strip[: max(0, len(q) - start), : len(t)].cpu()
+            localizer.feed(strip.numpy())
+            if keep:
+                rows.append(strip.float())
+
+        def on_output(start: int, strip: Tensor) -> None:
+            if keep:
+                outputs.append(strip.cpu().float())
+
+        score = self._score(q.vectors, t.vectors, on_frames, on_output)
+        if long_videos == "authors":
+            score = self._chunked_score(q.vectors, t.vectors)
+        kept: Matrices | None = (torch.cat(rows).numpy(), torch.cat(outputs).numpy()) if keep else None
+
+        def matrices() -> Matrices:
+            return kept if kept is not None else self._matrices(q.vectors, t.vectors)
+
+        paths = localizer.paths()
+        gain = max((path.gain for path in paths), default=0.0)
+        calibration = self.config.calibration
+        confidence = calibration.confidence(score, gain) if calibration else min(max(score, 0.0), 1.0)
+        return Match(
+            score=score,
+            confidence=confidence,
+            verdict=calibration.verdict(confidence) if calibration else verdict(confidence),
+            segments=segments(paths, _times(q), _times(t)),
+            calibrated=calibration is not None,
+            query_path=q.path,
+            target_path=t.path,
+            query_times=q.timestamps.numpy(),
+            target_times=t.timestamps.numpy(),
+            _matrices=matrices,
+        )
+
+    def scores(
+        self, query: VideoLike, targets: Iterable[VideoLike], *, long_videos: LongVideos = "exact"
+    ) -> NDArray[np.float32]:
+        """CS_v of one query against many targets, and nothing else."""
+        q = self._features(query)
+        results = []
+        for target in targets:
+            t = self._features(target)
+            self._check(q, t)
+            score = self._chunked_score if long_videos == "authors" else self._score
+            results.append(score(q.vectors, t.vectors))
+        return np.array(results, np.float32)
+
+    def forward(self, query: Tensor, target: Tensor) -> Tensor:
+        """CS_v of two videos' refined vectors, [X, R, C] and [Y, R, C], by the plain formulas: differentiable."""
+        from visil.similarity import frame_matrix, video_similarity
+
+        matrix = frame_matrix(
+            _repeated(query, self.comparator),
+            _repeated(target, self.comparator),
+            symmetric=self.config.symmetric,
+            inner=self.config.frame_pool[0],
+            outer=self.config.frame_pool[1],
+        )
+        if self.comparator is not None:
+            matrix = self.comparator(matrix).clamp(-1, 1)
+        inner, outer = self.config.video_pool
+        return video_similarity(matrix, symmetric=self.config.symmetric, inner=inner, outer=outer)
+
+    def _score(
+        self,
+        query: Tensor,
+        target: Tensor,
+        on_frames: Callable[[int, Tensor], None] | None = None,
+        on_output: Callable[[int, Tensor], None] | None = None,
+    ) -> float:
+        config = self.config
+        pair = FrameMatrix(
+            _repeated(query, self.comparator),
+            _repeated(target, self.comparator),
+            symmetric=config.symmetric,
+            inner=config.frame_pool[0],
+            outer=config.frame_pool[1],
+        )
+        pool = RunningPool(*config.video_pool, symmetric=config.symmetric)
+        return score_pair(pair, self.comparator, pool, on_frames=on_frames, on_output=on_output)
+
+    def _chunked_score(self, query: Tensor, target: Tensor) -> float:
+        """As the authors' code: the target in chunks of 2048 frames, a last chunk under four dropped, plain mean.
+
+        Scores long targets too low, since a query matches in few of the chunks; here to reproduce their numbers.
+        """
+        chunks = [c for c in target.split(AUTHORS_CHUNK) if len(c) >= SHORTEST or len(target) < SHORTEST]
+        return float(np.mean([self._score(query, chunk) for chunk in chunks]))
+
+    def _matrices(self, query: Tensor, target: Tensor) -> Matrices:
+        rows: list[Tensor] = []
+        outputs: list[Tensor] = []
+        self._score(query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip))
+        return torch.cat(rows)[: len(query), : len(target)].numpy(), torch.cat(outputs).numpy()
+
+    def _features(self, video: VideoLike) -> VideoFeatures:
+        return video if isinstance(video, VideoFeatures) else self.embed(video)
+
+    def _check(self, query: VideoFeatures, target: VideoFeatures) -> None:
+        for name, video in (("query", query), ("target", target)):
+            if video.vectors.shape[-1] != self.dim:
+                raise UsageError(
+                    f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {self.dim}: "
+                    "embed it with this model"
+                )
+            if not torch.isfinite(video.vectors).all():
+                raise UsageError(f"the {name}'s features contain NaN or infinity")
+
+    # ------------------------------------------------------------------ weights
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's tensors are."""
+        return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
+
+    def load_backbone(self, weights: str | os.PathLike[str] | None = None) -> ViSiL:
+        """Fill the backbone from a checkpoint file, or from where its weights are known to be."""
+        spec = backbone_spec(self.config.backbone)
+        path = Path(weights) if weights is not None else spec.weights.locate()
+        backbone = spec.build()
+        load_into(backbone, read_checkpoint(path), str(path), backbone.unused_keys)
+        self.backbone = backbone.eval().to(self.device)
+        return self
+
+    def save_pretrained(self, folder: str | os.PathLike[str], *, include_backbone: bool = True) -> None:
+        """Write ``config.json`` and ``model.safetensors`` into ``folder``, whole or not at all."""
+        from visil.pretrained import save
+
+        save(self, Path(folder), include_backbone=include_backbone)
+
+    @classmethod
+    def from_pretrained(cls, name: str | os.PathLike[str]) -> ViSiL:
+        """A model saved by :meth:`save_pretrained`: a folder, or an id on the hub."""
+        from visil.pretrained import load
+
+        return load(name)
+
+    @classmethod
+    def from_official(
+        cls,
+        weights: str | os.PathLike[str],
+        pca: str | os.PathLike[str] | None = None,
+        *,
+        backbone_weights: str | os.PathLike[str] | None = None,
+        symmetric: bool = False,
+    ) -> ViSiL:
+        """A model from the authors' files: ``visil.pth``, ``visil_symmetric.pth`` or a DnS/S2VS student.
+
+        Without ``backbone_weights`` it compares features but embeds no videos.
+        """
+        from visil.official import from_official
+
+        return from_official(weights, pca, backbone_weights=backbone_weights, symmetric=symmetric)
+
+    def warn_untrained(self, parts: Sequence[str]) -> None:
+        """Say that parts of this model still hold their starting values."""
+        if parts:
+            warnings.warn(
+                f"{self.config.name}: {' and '.join(parts)} not trained: scores mean little until they are "
+                "(train, or load the authors' weights with ViSiL.from_official)",
+                stacklevel=3,
+            )
+
+
+def _channels(config: ViSiLConfig, backbone: Backbone) -> int:
+    widths = [backbone.channels[i] for i in config.stages]
+    return sum(widths) if config.pooling == "imac" else widths[-1]
+
+
+def _attention(config: ViSiLConfig, dim: int) -> ContextAttention | HiddenAttention | None:
+    if config.attention is None:
+        return None
+    return ContextAttention(dim) if config.attention == "context" else HiddenAttention(dim)
+
+
+def _repeated(vectors: Tensor, comparator: Comparator | None) -> Tensor:
+    """Videos of 1 to 3 frames doubled until the comparator can read them, as the authors do: 1→4, 2→4, 3→6."""
+    while comparator is not None and len(vectors) < SHORTEST:
+        vectors = torch.cat([vectors, vectors])
+    return vectors
+
+
+def _times(video: VideoFeatures) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return video.timestamps.numpy(), video.ends.numpy()
