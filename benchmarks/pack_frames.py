@@ -1,0 +1,110 @@
+"""Make the packs that choose_default.py reads: every clip of a folder at 1 fps, and edited copies of some.
+
+    python benchmarks/pack_frames.py VIDEOS PACKS [--queries 100]
+
+A pack is one file of JPEG bytes with an index, small enough to carry to another machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import random
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from edits import EDITS, read_clip, write_clip
+from visil.errors import VideoError
+from visil.video import is_video_path, read_frames
+
+
+def jpegs(path: Path, quality: int = 88) -> list[bytes]:
+    """A video's frames as the model samples them, each a JPEG."""
+    encoded = []
+    for image in read_frames(path).images:
+        buffer = io.BytesIO()
+        Image.fromarray(image).save(buffer, "JPEG", quality=quality)
+        encoded.append(buffer.getvalue())
+    return encoded
+
+
+def edited(job: tuple[Path, str, str, bool]) -> tuple[str, list[bytes]]:
+    """One edited copy of one clip: (name, frames)."""
+    path, clip_id, kind, heavy = job
+    strength = "heavy" if heavy else "mild"
+    rng = random.Random(f"{clip_id}/{kind}/{strength}")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.mp4"
+        write_clip(EDITS[kind](read_clip(path), rng, heavy), copy)
+        return f"{clip_id}|{kind}|{strength}", jpegs(copy)
+
+
+def write_pack(target: Path, videos: list[tuple[str, list[bytes]]]) -> None:
+    """All videos in one file."""
+    data = b"".join(frame for _, frames in videos for frame in frames)
+    sizes = [len(frame) for _, frames in videos for frame in frames]
+    np.savez(
+        target,
+        data=np.frombuffer(data, np.uint8),
+        sizes=np.array(sizes, np.int64),
+        names=np.array([name for name, _ in videos]),
+        lengths=np.array([len(frames) for _, frames in videos], np.int64),
+    )
+    print(f"{target.name}: {len(videos)} videos, {len(sizes)} frames, {len(data) / 1e6:.1f} MB")
+
+
+def write_packs(folder: Path, name: str, videos: list[tuple[str, list[bytes]]]) -> None:
+    """In two halves, so that each travels alone."""
+    half = len(videos) // 2
+    write_pack(folder / f"{name}1.npz", videos[:half])
+    write_pack(folder / f"{name}2.npz", videos[half:])
+
+
+def read_pack(path: Path) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+    """Yield (name, frames uint8 [T, H, W, 3])."""
+    with np.load(path) as pack:
+        data, sizes = pack["data"].tobytes(), pack["sizes"]
+        ends = np.cumsum(sizes)
+        at = 0
+        for name, length in zip(pack["names"].tolist(), pack["lengths"].tolist(), strict=True):
+            frames = [
+                np.asarray(Image.open(io.BytesIO(data[ends[i] - sizes[i] : ends[i]])).convert("RGB"))
+                for i in range(at, at + length)
+            ]
+            at += length
+            yield name, np.stack(frames)
+
+
+def main() -> None:
+    """Write the packs of originals and of copies."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("videos", type=Path)
+    parser.add_argument("packs", type=Path)
+    parser.add_argument("--queries", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
+    args = parser.parse_args()
+    args.packs.mkdir(parents=True, exist_ok=True)
+    paths = sorted(p for p in args.videos.rglob("*") if is_video_path(p))
+    ids = {p: p.relative_to(args.videos).with_suffix("").as_posix() for p in paths}
+    originals = []
+    for path in paths:
+        try:
+            originals.append((ids[path], jpegs(path)))
+        except VideoError as error:
+            print(f"left out: {error}")
+    write_packs(args.packs, "originals", originals)
+    chosen = random.Random(0).sample(paths, args.queries)
+    jobs = [(path, ids[path], kind, heavy) for path in chosen for kind in EDITS for heavy in (False, True)]
+    with ProcessPoolExecutor(args.workers) as pool:
+        copies = list(pool.map(edited, jobs, chunksize=4))
+    write_packs(args.packs, "copies", copies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""Pairs of longer videos strung together from real clips, with known truth: to tune and judge localisation.
+
+    python benchmarks/pack_frames.py VIDEOS PACKS
+    python benchmarks/real_pairs.py PACKS --model MODEL --out results/localisation.json [--write-model FOLDER]
+
+A pair is foreign clips + an original + foreign clips, against other foreign clips + an edited copy of it + others.
+Half of the queried clips tune (threshold, calibration), the other half test; no clip is in both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from scipy.ndimage import find_objects, label
+from torch import Tensor
+
+import visil
+from pack_frames import read_pack
+from visil.calibration import Calibration
+from visil.localize import LocalizeConfig, Path as Stretch, localize
+
+Span = tuple[int, int]
+Box = tuple[Span, Span]
+"""(query frames, target frames), inclusive."""
+
+
+@dataclass
+class Pair:
+    """Two strung-together videos: S_f, CS, what they share, and by which edits."""
+
+    matrix: NDArray[np.float32]
+    score: float
+    truth: list[Box]
+    kinds: list[str]
+
+
+def embed_packs(model: visil.ViSiL, packs: Path, name: str) -> dict[str, Tensor]:
+    """{video: region vectors}, half precision; kept beside the packs, since it takes minutes."""
+    cache = packs / f"features-{name}.safetensors"
+    if cache.exists():
+        return load_file(cache)
+    features = {
+        video: model.embed_frames(frames).vectors.half()
+        for pack in sorted(packs.glob("*.npz"))
+        for video, frames in read_pack(pack)
+    }
+    save_file(features, cache)
+    return features
+
+
+def string_together(parts: list[Tensor], shared: list[int]) -> tuple[Tensor, list[Span]]:
+    """Parts end to end; the frames that parts ``shared`` take up."""
+    starts = np.cumsum([0, *(len(p) for p in parts)])
+    return torch.cat(parts), [(int(starts[i]), int(starts[i + 1]) - 1) for i in shared]
+
+
+def make_pairs(model: visil.ViSiL, features: dict[str, Tensor], clips: list[str], foreign: list[str], count: int, rng: random.Random) -> list[Pair]:
+    """``count`` related pairs and as many unrelated ones."""
+    copies: dict[str, list[str]] = {}
+    for name in features:
+        if "|" in name:
+            copies.setdefault(name.split("|")[0], []).append(name)
+    pairs = []
+    for related in [True] * count + [False] * count:
+        shared = rng.sample(clips, rng.choice([1, 1, 1, 2])) if related else []
+        others = rng.sample(foreign, 8)
+        left, right = others[: rng.randint(1, 4)], others[4 : 4 + rng.randint(1, 4)]
+        edited = [rng.choice(copies[clip]) for clip in shared]
+        sides = []
+        for side, inserted in ((left, shared), (right, edited)):
+            order = side + inserted
+            rng.shuffle(order)
+            sides.append(string_together([features[name] for name in order], [order.index(i) for i in inserted]))
+        (query, query_spans), (target, target_spans) = sides
+        match = model.compare(_as_features(query), _as_features(target))
+        pairs.append(
+            Pair(
+                match.frame_matrix,
+                match.score,
+                list(zip(query_spans, target_spans, strict=True)),
+                [name.split("|", 1)[1] for name in edited],
+            )
+        )
+    return pairs
+
+
+def _as_features(vectors: Tensor) -> visil.VideoFeatures:
+    return visil.VideoFeatures(vectors.float(), torch.arange(len(vectors), dtype=torch.float64))
+
+
+def plain_threshold(matrix: NDArray[np.float32], threshold: float, min_cells: int = 3) -> list[Box]:
+    """The baseline: every connected blob of cells above a threshold is a match, its bounding box the segment."""
+    blobs, _ = label(matrix > threshold, structure=np.ones((3, 3)))
+    sizes = np.bincount(blobs.ravel())
+    return [
+        ((rows.start, rows.stop - 1), (columns.start, columns.stop - 1))
+        for i, (rows, columns) in enumerate(find_objects(blobs), 1)
+        if sizes[i] >= min_cells
+    ]
+
+
+def boxes(paths: list[Stretch]) -> list[Box]:
+    """Paths as boxes."""
+    return [(p.query, p.target) for p in paths]
+
+
+def f1(predicted: list[list[Box]], truth: list[list[Box]]) -> dict[str, float]:
+    """Segment precision and recall over all pairs: lengths on both axes, geometric mean, as DVSC-2023 does."""
+    hit_p = np.zeros(2)
+    hit_t = np.zeros(2)
+    all_p = np.zeros(2)
+    all_t = np.zeros(2)
+    for found, real in zip(predicted, truth, strict=True):
+        for axis in range(2):
+            all_p[axis] += sum(b[axis][1] - b[axis][0] + 1 for b in found)
+            all_t[axis] += sum(b[axis][1] - b[axis][0] + 1 for b in real)
+            hit_p[axis] += sum(_covered(b, real, axis) for b in found)
+            hit_t[axis] += sum(_covered(b, found, axis) for b in real)
+    precision = float(np.sqrt(np.prod(hit_p / np.maximum(all_p, 1))))
+    recall = float(np.sqrt(np.prod(hit_t / np.maximum(all_t, 1))))
+    return {"F1": 2 * precision * recall / max(precision + recall, 1e-9), "precision": precision, "recall": recall}
+
+
+def _covered(box: Box, others: list[Box], axis: int) -> int:
+    """Frames of ``box`` on one axis that boxes which meet it on both axes cover."""
+    cells = np.zeros(box[axis][1] - box[axis][0] + 1, bool)
+    for other in others:
+        if all(min(box[a][1], other[a][1]) >= max(box[a][0], other[a][0]) for a in range(2)):
+            low, high = max(box[axis][0], other[axis][0]), min(box[axis][1], other[axis][1])
+            cells[low - box[axis][0] : high - box[axis][0] + 1] = True
+    return int(cells.sum())
+
+
+def tune(pairs: list[Pair]) -> tuple[LocalizeConfig, float]:
+    """The best settings for ours, and the best threshold for the baseline, each by F1 on the tuning half."""
+    truth = [p.truth for p in pairs]
+    background = np.concatenate([p.matrix.ravel()[::7] for p in pairs if not p.truth])
+    grid = np.quantile(background, [0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995])
+    best: tuple[float, LocalizeConfig] = (-1, LocalizeConfig())
+    for threshold in grid:
+        for min_gain in (0.2, 0.35, 0.5, 0.7, 1.0, 1.4):
+            for give_up in (0.2, 0.4, 0.7):
+                for bend in (0.02, 0.05, 0.1):
+                    config = LocalizeConfig(float(threshold), min_gain, give_up, bend)
+                    value = f1([boxes(localize(p.matrix, config)) for p in pairs], truth)["F1"]
+                    best = max(best, (value, config), key=lambda b: b[0])
+    plain = max(grid, key=lambda t: f1([plain_threshold(p.matrix, t) for p in pairs], truth)["F1"])
+    return best[1], float(plain)
+
+
+def calibrate(pairs: list[Pair], config: LocalizeConfig) -> Calibration:
+    """Logistic regression of "related" on the score and the best stretch's gain, weights held at zero or above."""
+    gains = np.array([strongest(p, config) for p in pairs])
+    cap = float(np.quantile(gains[[bool(p.truth) for p in pairs]], 0.9))
+    x = torch.tensor([[1, p.score, min(g, cap)] for p, g in zip(pairs, gains, strict=True)], dtype=torch.float64)
+    y = torch.tensor([bool(p.truth) for p in pairs], dtype=torch.float64)
+    weights = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([weights], max_iter=500, line_search_fn="strong_wolfe")
+
+    def closure() -> float:
+        optimiser.zero_grad()
+        held = torch.cat([weights[:1], weights[1:].clamp(min=0)])
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(x @ held, y) + 1e-4 * weights[1:].square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss)
+
+    optimiser.step(closure)
+    bias, score, stretch = weights.detach().tolist()
+    return Calibration(round(bias, 4), round(max(score, 0), 4), round(max(stretch, 0), 4), round(cap, 4))
+
+
+def strongest(pair: Pair, config: LocalizeConfig) -> float:
+    """Gain of the best stretch."""
+    return max((p.gain for p in localize(pair.matrix, config)), default=0.0)
+
+
+def judge(pairs: list[Pair], config: LocalizeConfig, plain: float, calibration: Calibration) -> dict[str, object]:
+    """Everything about the test half."""
+    truth = [p.truth for p in pairs]
+    found = [boxes(localize(p.matrix, config)) for p in pairs]
+    by_kind = {}
+    for kind in sorted({k for p in pairs for k in p.kinds}):
+        # Pairs with one shared clip only, so that a figure belongs to one edit.
+        chosen = [i for i, p in enumerate(pairs) if p.kinds == [kind]]
+        by_kind[kind] = round(f1([found[i] for i in chosen], [truth[i] for i in chosen])["F1"], 3)
+    confidence = np.array([calibration.confidence(p.score, strongest(p, config)) for p in pairs])
+    related = np.array([bool(p.truth) for p in pairs])
+    bins = []
+    for low, high in zip(np.linspace(0, 1, 6)[:-1], np.linspace(0, 1, 6)[1:], strict=True):
+        inside = (confidence >= low) & (confidence <= high if high == 1 else confidence < high)
+        if inside.any():
+            bins.append([round(float(low), 1), int(inside.sum()), round(float(confidence[inside].mean()), 3), round(float(related[inside].mean()), 3)])
+    return {
+        "ours": f1(found, truth),
+        "plain threshold": f1([plain_threshold(p.matrix, plain) for p in pairs], truth),
+        "by edit": by_kind,
+        "false alarms at copy": float((confidence[~related] >= calibration.copy).mean()),
+        "found at copy": float((confidence[related] >= calibration.copy).mean()),
+        "false alarms at related": float((confidence[~related] >= calibration.related).mean()),
+        "found at related": float((confidence[related] >= calibration.related).mean()),
+        "reliability [from, pairs, mean confidence, share related]": bins,
+    }
+
+
+def main() -> None:
+    """Tune on one half, judge on the other, and write both down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("packs", type=Path)
+    parser.add_argument("--model", default=None)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--pairs", type=int, default=400)
+    parser.add_argument("--write-model", type=Path, help="save the model with what was tuned")
+    args = parser.parse_args()
+    model = visil.load(args.model)
+    features = embed_packs(model, args.packs, model.config.name)
+    queried = sorted({name.split("|")[0] for name in features if "|" in name})
+    foreign = sorted(name for name in features if "|" not in name and name not in queried)
+    rng = random.Random(1)
+    for names in (queried, foreign):
+        rng.shuffle(names)
+    half, other = len(queried) // 2, len(foreign) // 2
+    tuning = make_pairs(model, features, queried[:half], foreign[:other], args.pairs, rng)
+    testing = make_pairs(model, features, queried[half:], foreign[other:], args.pairs, rng)
+    config, plain = tune(tuning[: args.pairs // 2] + tuning[args.pairs : args.pairs + args.pairs // 2])
+    calibration = calibrate(tuning, config)
+    result = {
+        "model": model.config.name,
+        "localize": vars(config),
+        "plain threshold": plain,
+        "calibration": vars(calibration),
+        "test": judge(testing, config, plain, calibration),
+    }
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+    if args.write_model is not None:
+        model.config = replace(model.config, localize=config, calibration=calibration)
+        model.save_pretrained(args.write_model, include_backbone=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""``python -m visil``."""
+
+from visil.cli import main
+
+main()

@@ -1,0 +1,66 @@
+"""The command line as a whole: commands, version, and how errors reach people."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from visil.cli import compare, demo, models
+from visil.errors import VisilError
+
+app = typer.Typer(
+    name="visil",
+    help="How two videos relate: which share footage, where, and how sure it is.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("compare")(compare.compare)
+app.command("demo")(demo.demo)
+app.add_typer(models.app, name="models")
+
+
+def _version(value: bool) -> None:
+    if value:
+        from visil import __version__
+
+        typer.echo(f"visil {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options of every command."""
+
+
+def main() -> NoReturn:
+    """Run; every expected failure is one line on standard error and exit status 1."""
+    logging.basicConfig(format="visil: %(message)s", level=logging.WARNING)
+    try:
+        app()
+    except VisilError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        print("visil: stopped", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:  # `visil … | head`: the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except MemoryError:
+        _fail("out of memory")
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    sys.exit(0)
+
+
+def _fail(message: str) -> NoReturn:
+    line = " ".join(message.splitlines())
+    print(f"visil: {line}", file=sys.stderr)
+    sys.exit(1)

@@ -1,0 +1,71 @@
+"""``visil compare QUERY TARGET``: how two videos relate, and where."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from visil.cli.progress import frame_counter
+from visil.cli.words import clock, relation
+
+if TYPE_CHECKING:
+    from visil.match import Match
+
+
+def compare(
+    query: Annotated[str, typer.Argument(help="A video file, or a folder of images.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="The video to compare it with.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A preset, a folder or a hub id; the default model if not given.")
+    ] = None,
+) -> None:
+    """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""
+    if plot is not None:
+        from visil.report.plots import check_plot_path
+
+        check_plot_path(plot)  # before the work, not after it
+    from visil.video import probe
+
+    for video in (query, target):
+        probe(video)  # a bad file is named at once, before the network is loaded
+    from visil.loading import load
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if as_json else "default")
+        network = load(model)
+    with frame_counter(quiet=as_json) as counter:
+        features = [network.embed(video, progress=counter(video)) for video in (query, target)]
+    match = network.compare(*features)
+    if plot is not None:
+        match.plot(plot)
+    if as_json:
+        json.dump(match.to_dict(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return
+    _tell(match, plot)
+
+
+def _tell(match: Match, plot: Path | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(relation(match.verdict, match.segments), style="bold"))
+    meaning = "probability that they share footage" if match.calibrated else "not calibrated for this model"
+    console.print(f"confidence {match.confidence:.3f} ({meaning}), score {match.score:.3f}")
+    if match.segments:
+        table = Table("query", "target", "length", "score", box=None, pad_edge=False, header_style="dim")
+        for segment in match.segments:
+            spans = (f"{clock(a)} – {clock(b)}" for a, b in (segment.query, segment.target))
+            table.add_row(*spans, f"{segment.query[1] - segment.query[0]:.0f} s", f"{segment.score:.3f}")
+        console.print(table)
+    if plot is not None:
+        console.print(Text(f"plot: {plot}"))

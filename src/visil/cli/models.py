@@ -1,0 +1,80 @@
+"""``visil models``: what can be loaded, and fetching what is not there yet."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Models and weights.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_models(as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False) -> None:
+    """Presets, and backbones with where their weights are."""
+    from visil.backbones import BACKBONES
+    from visil.loading import default_folder
+    from visil.config import read_config
+    from visil.presets import PRESETS
+
+    default = read_config(default_folder())
+    found = {name: spec.weights.find() for name, spec in BACKBONES.items()}
+    if as_json:
+        listing = {
+            "default": {"name": default.name, "backbone": default.backbone},
+            "presets": list(PRESETS),
+            "backbones": {name: str(path) if path else None for name, path in found.items()},
+        }
+        json.dump(listing, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    typer.echo(f"default    {default.name} (on {default.backbone})")
+    for name in PRESETS:
+        typer.echo(f"preset     {name}")
+    for name, path in found.items():
+        typer.echo(f"backbone   {name:<20} {path or 'not here: visil models pull ' + name}")
+
+
+@app.command("pull")
+def pull(name: Annotated[str, typer.Argument(help="A backbone, or a hub id.")] = "resnet50") -> None:
+    """Fetch a backbone's weights, or a model from the hub, into the cache."""
+    from visil.backbones import BACKBONES
+    from visil.pretrained import load as load_pretrained
+
+    if name in BACKBONES:
+        typer.echo(BACKBONES[name].weights.pull())
+    else:
+        typer.echo(f"{name}: {load_pretrained(name).config.name}")
+
+
+@app.command("import")
+def import_official(
+    weights: Annotated[Path, typer.Argument(help="visil.pth, visil_symmetric.pth, or a DnS/S2VS student.")],
+    folder: Annotated[Path, typer.Argument(help="Where to write the model.")],
+    pca: Annotated[Path, typer.Option(help="The authors' PCA file.")],
+    backbone_weights: Annotated[Path | None, typer.Option(help="ResNet-50 weights; the hub cache if not given.")] = None,
+    symmetric: Annotated[bool, typer.Option("--symmetric", help="For visil_symmetric.pth.")] = False,
+) -> None:
+    """Turn the authors' files into a model folder that `--model` takes."""
+    from visil.backbones import backbone_spec
+    from visil.model import ViSiL
+
+    backbone = backbone_weights or backbone_spec("resnet50").weights.locate()
+    model = ViSiL.from_official(weights, pca, backbone_weights=backbone, symmetric=symmetric)
+    model.save_pretrained(folder)
+    typer.echo(f"{folder}: {model.config.name}")
+
+
+@app.command("export")
+def export(
+    folder: Annotated[Path, typer.Argument(help="Where to write the model.")],
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="Which; the default model if not given.")] = None,
+) -> None:
+    """Write a model with its backbone as config.json and model.safetensors."""
+    from visil.loading import load
+
+    load(model).save_pretrained(folder)
+    typer.echo(str(folder))

@@ -1,0 +1,89 @@
+"""Two videos that share footage: the first thing a user sees visil do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from visil.demo.edits import border, colour, crop, edited, overlay, recode, speed
+from visil.demo.scenes import FPS, SIZE, photograph, render_scene
+from visil.demo.writer import write_video
+from visil.errors import UsageError, printable
+from visil.video.frames import Image
+
+Span = tuple[float, float]
+
+QUERY_SCENES = (("rocket", 10.0), ("chelsea", 10.0), ("coffee", 10.0), ("motorcycle_left", 10.0))
+"""Photograph and seconds."""
+CROPPED = (6.0, 20.0)
+"""Seconds of the query that the target shows cropped, captioned, darker and squeezed: 14, over a cut."""
+FASTER = (27.0, 37.0)
+"""Seconds of the query that the target shows at :data:`FASTER_BY` times the speed."""
+FASTER_BY = 1.25
+
+
+@dataclass(frozen=True)
+class DemoPair:
+    """Two files and what is known of them."""
+
+    query: Path
+    target: Path
+    truth: list[tuple[Span, Span]]
+    """The stretches they share, in seconds: where in the query, where in the target."""
+
+
+def make_pair(folder: str | os.PathLike[str], *, size: tuple[int, int] = SIZE, fps: float = FPS) -> DemoPair:
+    """``query.mp4`` (40 s) and ``target.mp4`` (60 s) in ``folder``, rendered where they are not there yet."""
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"{printable(os.fspath(place))}: cannot be made a folder: {error.strerror}"
+        raise UsageError(reason) from error
+    query, target = place / "query.mp4", place / "target.mp4"
+
+    def scene(name: str, seconds: float, part: Span | None = None) -> Iterator[Image]:
+        return render_scene(photograph(name), seconds, fps, size, part=part)
+
+    def footage(start: float, end: float) -> Iterator[Image]:
+        """What the query shows from ``start`` to ``end``."""
+        begin = 0.0
+        for name, seconds in QUERY_SCENES:
+            if start < begin + seconds and end > begin:
+                yield from scene(name, seconds, (max(0.0, start - begin), min(seconds, end - begin)))
+            begin += seconds
+
+    length = sum(seconds for _, seconds in QUERY_SCENES)
+    cropped = edited(
+        footage(*CROPPED),
+        crop(0.8, 0.4, 0.3),
+        colour(brightness=0.8, contrast=1.15, saturation=0.8),
+        overlay("BEST OF THE WEEK"),
+        recode(size[0] * size[1], fps),
+    )
+    faster = edited(footage(*FASTER), speed(FASTER_BY), border(0.12))
+    parts: list[tuple[Iterator[Image], float, Span | None]] = [
+        (scene("hubble_deep_field", 10), 10, None),
+        (scene("camera", 8), 8, None),
+        (cropped, CROPPED[1] - CROPPED[0], CROPPED),
+        (scene("coins", 12), 12, None),
+        (faster, (FASTER[1] - FASTER[0]) / FASTER_BY, FASTER),
+        (scene("astronaut", 8), 8, None),
+    ]
+    truth: list[tuple[Span, Span]] = []
+    time = 0.0
+    for _, seconds, shared in parts:
+        if shared is not None:
+            truth.append((shared, (time, time + seconds)))
+        time += seconds
+    wanted = {query: footage(0, length), target: chain.from_iterable(frames for frames, _, _ in parts)}
+    with ThreadPoolExecutor() as both:
+        missing = [path for path in wanted if not path.exists()]
+        written = [both.submit(write_video, path, wanted[path], fps) for path in missing]
+    for video in written:
+        video.result()
+    return DemoPair(query, target, truth)

@@ -1,0 +1,87 @@
+"""Frames into a video file: H.264 in the container that the suffix names; same frames, same bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from visil.errors import UsageError
+from visil.report.files import replacing
+from visil.video.frames import Image
+
+if TYPE_CHECKING:
+    from av.video.codeccontext import VideoCodecContext
+    from av.video.frame import VideoFrame
+
+CODEC = "libx264"
+THREADS = 2
+"""Fixed: the encoder's output depends on it."""
+
+
+def write_video(
+    path: str | os.PathLike[str],
+    frames: Iterable[Image],
+    fps: float = 25,
+    *,
+    crf: int = 23,
+    preset: str = "veryfast",
+) -> Path:
+    """Write frames, all of one even size, whole or not at all; ``crf`` is x264's quality, lower is better."""
+    import av
+    from av.video.stream import VideoStream
+
+    first, frames = peek(frames)
+    rate = Fraction(fps).limit_denominator(1001)
+    with replacing(path) as fresh:
+        try:
+            with av.open(fresh, "w") as container:
+                stream = container.add_stream(CODEC, rate=rate, options={"preset": preset, "crf": str(crf)})
+                assert isinstance(stream, VideoStream)
+                set_up(stream.codec_context, first, rate)
+                for frame in video_frames(frames, first, rate):
+                    container.mux(stream.encode(frame))
+                container.mux(stream.encode(None))
+        except av.error.FFmpegError as error:
+            raise UsageError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from error
+    return Path(path)
+
+
+def set_up(codec: VideoCodecContext, first: Image, rate: Fraction) -> None:
+    """Give an encoder the size and pace of the frames it will get."""
+    codec.height, codec.width = first.shape[:2]
+    codec.pix_fmt = "yuv420p"
+    codec.framerate = rate
+    codec.time_base = 1 / rate
+    codec.thread_count = THREADS
+
+
+def video_frames(frames: Iterable[Image], first: Image, rate: Fraction) -> Iterator[VideoFrame]:
+    """Pictures as PyAV's frames, numbered; all must be of the first one's size."""
+    import av
+
+    for number, image in enumerate(frames):
+        if image.shape != first.shape:
+            raise UsageError(f"frame {number} is {_size(image)}, the first was {_size(first)}")
+        frame = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(format="yuv420p")
+        frame.pts = number
+        frame.time_base = 1 / rate
+        yield frame
+
+
+def peek(frames: Iterable[Image]) -> tuple[Image, Iterator[Image]]:
+    """The first frame, and all of them; it must be of a size that H.264 can hold."""
+    rest = iter(frames)
+    first = next(rest, None)
+    if first is None:
+        raise UsageError("a video needs at least one frame")
+    if first.ndim != 3 or first.shape[2] != 3 or first.shape[0] % 2 or first.shape[1] % 2:
+        raise UsageError(f"frames must be RGB of even width and height, not {_size(first)}")
+    return first, chain([first], rest)
+
+
+def _size(image: Image) -> str:
+    return "×".join(str(side) for side in image.shape)

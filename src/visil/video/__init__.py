@@ -1,0 +1,30 @@
+"""Reading videos: from any local file, or a folder of images, to square RGB frames on an even time grid.
+
+>>> with stream_frames("clip.mp4") as stream:      # doctest: +SKIP
+...     for batch in stream:
+...         batch.images.shape, batch.timestamps   # [T, 224, 224, 3], seconds
+
+Whatever is wrong with a file ends as a :class:`visil.errors.VideoError`.
+PyAV and Pillow are imported on first use, so importing this package is quick.
+"""
+
+from visil.video.frames import Frames
+from visil.video.info import VideoInfo, probe
+from visil.video.paths import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_video_path
+from visil.video.sampling import Sampling
+from visil.video.stream import FrameStream, read_frames, stream_frames
+from visil.video.thumbnails import frames_at
+
+__all__ = [
+    "IMAGE_SUFFIXES",
+    "VIDEO_SUFFIXES",
+    "FrameStream",
+    "Frames",
+    "Sampling",
+    "VideoInfo",
+    "frames_at",
+    "is_video_path",
+    "probe",
+    "read_frames",
+    "stream_frames",
+]

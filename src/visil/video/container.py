@@ -1,0 +1,136 @@
+"""Opening a video file with FFmpeg, and nothing but that file.
+
+FFmpeg opens far more than files: URLs, playlists that name other files, devices. A path given by a user may
+be hostile, so it is always opened as a plain file, and only by demuxers that read one file from end to end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from visil.errors import VideoError
+from visil.video.paths import AnyPath, kind_of, reason_of_os_error
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+# Containers of real videos, all of them one self-contained file. Not here, on purpose: hls, dash, concat,
+# sdp, rtsp, image2, imf, lavfi, tty, vobsub, mlv and the like, which read other files, the network or text.
+VIDEO_DEMUXERS = (
+    "3gp,apng,asf,av1,avi,avs2,avs3,cavsvideo,dhav,dirac,dnxhd,dv,evc,flv,gif,gxf,h261,h263,h264,hevc,ivf,"
+    "live_flv,lxf,m4v,matroska,mjpeg,mov,mp4,mpeg,mpegts,mpegvideo,mxf,nsv,nut,nuv,obu,ogg,pva,rm,ty,vc1,vvc,"
+    "webm,wtv,yuv4mpegpipe"
+)
+# Sound files, so that they can be told from garbage. They may hold a cover picture, which is no video.
+AUDIO_DEMUXERS = "aac,ac3,aiff,amr,ape,caf,eac3,flac,mp3,w64,wav,wv"
+
+# 16K video. More than this in one frame is damage or an attack, and would take gigabytes to decode.
+MAX_PIXELS = 15360 * 8640
+
+
+@contextmanager
+def plain_errors(path: AnyPath) -> Iterator[None]:
+    """Turn whatever PyAV raises on a bad file into a :class:`VideoError` with a reason fit to read."""
+    import av.error
+
+    try:
+        yield
+    except av.error.DecoderNotFoundError as error:
+        raise VideoError(path, "its video is in a format that this FFmpeg cannot decode") from error
+    except MemoryError as error:
+        raise VideoError(path, "damaged: decoding it needs more memory than there is") from error
+    except (
+        *(av.error.FFmpegError, OSError, EOFError, ValueError),
+        *(ArithmeticError, LookupError, RuntimeError, AssertionError),
+    ) as error:
+        # FFmpeg's own words ("Operation not permitted" for a bad byte) mislead; they are in the cause.
+        raise VideoError(path, "damaged: its content cannot be decoded") from error
+
+
+@contextmanager
+def open_video(path: AnyPath, threads: int = 1) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """Open a file and choose its video stream, ready to decode; closed on leaving."""
+    kind_of(path)
+    import av
+    import av.error
+
+    options = {
+        "format_whitelist": f"{VIDEO_DEMUXERS},{AUDIO_DEMUXERS}",
+        "protocol_whitelist": "file",
+        "max_pixels": str(MAX_PIXELS),
+    }
+    with plain_errors(path):
+        try:
+            # "file:" and an absolute path: a name like "concat:a.mp4" or "-" is only a name.
+            container = av.open(
+                "file:" + os.path.abspath(path), mode="r", options=options, metadata_errors="replace"
+            )
+        except av.error.FFmpegError as error:
+            raise VideoError(path, _why_not_video(path)) from error
+    try:
+        with plain_errors(path):
+            stream = _video_stream(container, path)
+            stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
+            stream.codec_context.thread_count = threads
+            stream.codec_context.thread_type = "NONE" if threads == 1 else "AUTO"
+        yield container, stream
+    finally:
+        container.close()
+
+
+def _video_stream(container: InputContainer, path: AnyPath) -> VideoStream:
+    """The stream to read: the largest video that is neither cover art nor beyond decoding."""
+    from av.stream import Disposition
+
+    pictures = container.streams.video
+    moving = [stream for stream in pictures if not stream.disposition & Disposition.attached_pic]
+    if not moving:
+        if pictures:
+            raise VideoError(path, "no video stream: the file holds only sound and a cover picture")
+        if container.streams.audio:
+            raise VideoError(path, "no video stream: the file holds only sound")
+        raise VideoError(path, "no video stream")
+    decodable = [stream for stream in moving if stream.codec_context is not None]
+    if not decodable:
+        raise VideoError(path, "its video is in a format that this FFmpeg cannot decode")
+
+    def rank(stream: VideoStream) -> tuple[bool, int, int]:
+        area = stream.codec_context.width * stream.codec_context.height
+        return bool(stream.disposition & Disposition.default), area, -stream.index
+
+    best = max(decodable, key=rank)
+    if best.codec_context.width * best.codec_context.height > MAX_PIXELS:
+        size = f"{best.codec_context.width}x{best.codec_context.height}"
+        raise VideoError(path, f"damaged: it claims frames of {size} pixels")
+    return best
+
+
+def _why_not_video(path: AnyPath) -> str:
+    """What a file looks like that no demuxer on the list recognises."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        return reason_of_os_error(error)
+    if head[4:8] == b"ftyp":
+        return "damaged: its index is missing, as if the recording or download was cut short"
+    if not head.strip(b"\0"):
+        return "not a video file: it holds only zeros"
+    if head.startswith(b"#EXTM3U") or head.startswith(b"ffconcat"):
+        return "not a video file: a playlist"
+    if b"\0" not in head and _is_text(head):
+        return "not a video file: it holds text"
+    return "not a video file, or damaged at its start"
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        # A character may be cut in two at the end.
+        head[:-3].decode("utf-8") if len(head) > 3 else head.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""Images as video: a folder of them, one sample each, or a single file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from visil.errors import VideoError, printable
+from visil.video.frames import Image
+from visil.video.geometry import (
+    LONGEST_STRIP,
+    Size,
+    centre_crop,
+    contiguous,
+    is_strip,
+    middle,
+    scaled_to_shorter,
+)
+from visil.video.paths import AnyPath, is_image_path, reason_of_os_error
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
+EXIF_ORIENTATION = 0x0112
+SIDEWAYS = (5, 6, 7, 8)
+
+
+def list_images(folder: AnyPath) -> list[Path]:
+    """The images of a folder in natural order of their names; hidden and other files are passed over."""
+    try:
+        found = [
+            entry
+            for entry in Path(folder).iterdir()
+            if not entry.name.startswith(".") and is_image_path(entry) and entry.is_file()
+        ]
+    except OSError as error:
+        raise VideoError(folder, reason_of_os_error(error)) from error
+    if not found:
+        raise VideoError(folder, "a folder without images")
+    return sorted(found, key=lambda image: _natural_order(image.name))
+
+
+def square_image(file: Path, video: AnyPath, resize: int, crop: int) -> Image:
+    """One image as a sample: shorter side to ``resize``, bicubic, then the ``crop`` x ``crop`` centre."""
+    with _plain_errors(file, video):
+        image = _without_far_ends(_upright_rgb(file))
+        return contiguous(centre_crop(_resized(image, scaled_to_shorter(*image.size, resize)), crop))
+
+
+def thumbnail_image(file: Path, video: AnyPath, height: int) -> Image:
+    """One whole image, ``height`` pixels high and at most ``LONGEST_STRIP`` times as wide."""
+    with _plain_errors(file, video):
+        image = _without_far_ends(_upright_rgb(file))
+        width = min(max(1, round(height * image.width / image.height)), LONGEST_STRIP * height)
+        return _resized(image, Size(width, height))
+
+
+def display_size(file: Path, video: AnyPath) -> Size:
+    """The size of an image as seen, from its header."""
+    from PIL import Image as pillow
+
+    with _plain_errors(file, video), pillow.open(file) as image:
+        size = Size(*image.size)
+        return Size(size.height, size.width) if image.getexif().get(EXIF_ORIENTATION) in SIDEWAYS else size
+
+
+@contextmanager
+def _plain_errors(file: Path, video: AnyPath) -> Iterator[None]:
+    """Turn whatever Pillow raises into a :class:`VideoError` that names the image."""
+    from PIL import Image as pillow
+    from PIL import UnidentifiedImageError
+
+    where = "" if Path(video) == file else f"the image {printable(file.name)} in it "
+    try:
+        yield
+    except (pillow.DecompressionBombError, pillow.DecompressionBombWarning, MemoryError) as error:
+        raise VideoError(video, f"{where or 'the image '}is too large to be meant") from error
+    except UnidentifiedImageError as error:
+        raise VideoError(video, f"{where or 'the file '}is not an image, or damaged") from error
+    except (FileNotFoundError, PermissionError) as error:
+        raise VideoError(video, f"{where}{reason_of_os_error(error)}") from error
+    except Exception as error:
+        # Pillow's readers raise nearly anything on damaged files: SyntaxError, struct.error, zlib.error, ...
+        raise VideoError(video, f"{where or 'the image '}is damaged") from error
+
+
+def _upright_rgb(file: Path) -> PillowImage:
+    """Decode an image the way it is meant to be seen; what is transparent comes out black."""
+    from PIL import Image as pillow
+    from PIL import ImageOps
+
+    with pillow.open(file) as opened:
+        opened.load()
+        image: PillowImage = ImageOps.exif_transpose(opened)
+        if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+            return pillow.fromarray(_eight_bit(np.asarray(image))).convert("RGB")
+        if "A" in image.getbands() or "a" in image.getbands() or "transparency" in image.info:
+            image = image.convert("RGBA")
+            black = pillow.new("RGBA", image.size, (0, 0, 0, 255))
+            return pillow.alpha_composite(black, image).convert("RGB")
+        return image.convert("RGB")
+
+
+def _eight_bit(deep: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Image:
+    """Grey levels of 16 bits, or floats from 0 to 1, as bytes; what already fits into bytes is kept."""
+    levels = np.nan_to_num(deep.astype(np.float64))
+    if deep.dtype.kind == "f" and levels.max() <= 1:
+        levels = levels * 255
+    elif deep.dtype.itemsize == 2 or levels.max() > 255:
+        levels = levels / 257
+    return np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+
+
+def _without_far_ends(image: PillowImage) -> PillowImage:
+    if not is_strip(*image.size):
+        return image
+    rows, columns = middle(*image.size)
+    return image.crop((columns.start, rows.start, columns.stop, rows.stop))
+
+
+def _resized(image: PillowImage, size: Size) -> Image:
+    from PIL.Image import Resampling
+
+    return np.array(image.resize(size, Resampling.BICUBIC))
+
+
+def _natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Sort key under which "frame2" comes before "frame10"."""
+    parts = re.split(r"([0-9]+)", name.casefold())
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name

@@ -1,0 +1,88 @@
+"""What a video file says about itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from visil.errors import VideoError
+from visil.video import images
+from visil.video.container import open_video, plain_errors
+from visil.video.decoding import Decoder, declared_duration, frame_rate
+from visil.video.geometry import Size, believable_pixel_aspect
+from visil.video.paths import AnyPath, kind_of
+from visil.video.picture import Converter
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """The facts in a file's headers, with the size at which its first frame is shown."""
+
+    path: str
+    width: int
+    """As displayed: after rotation and with square pixels."""
+    height: int
+    duration: float | None
+    """Seconds, as declared; None where the file does not say."""
+    fps: float | None
+    codec: str
+    container: str
+    bit_rate: int | None
+    """Bits per second of the whole file."""
+    has_audio: bool
+
+
+def probe(path: AnyPath) -> VideoInfo:
+    """Read a video's facts. Decodes its first frame, so what can be probed can be read."""
+    kind = kind_of(path)
+    if kind != "video":
+        return image_info(path, images.list_images(path) if kind == "folder" else [Path(path)], fps=None)
+    with open_video(path) as (container, stream), plain_errors(path):
+        decoder = Decoder(container, stream, path)
+        for first in decoder.frames():
+            converter = Converter(believable_pixel_aspect(stream.sample_aspect_ratio))
+            return video_info(path, container, stream, converter.display_size(first.frame))
+    raise VideoError(path, "the video stream holds no frames")
+
+
+def video_info(path: AnyPath, container: InputContainer, stream: VideoStream, display: Size) -> VideoInfo:
+    """The facts of an open container whose first frame is shown at the size ``display``."""
+    return VideoInfo(
+        path=os.fspath(path),
+        width=display.width,
+        height=display.height,
+        duration=declared_duration(container, stream),
+        fps=frame_rate(stream),
+        codec=stream.codec_context.codec.canonical_name,
+        container=_container_name(container.format.name, Path(path).suffix),
+        bit_rate=container.bit_rate or None,
+        has_audio=bool(container.streams.audio),
+    )
+
+
+def image_info(path: AnyPath, files: list[Path], fps: float | None) -> VideoInfo:
+    """The facts of images shown ``fps`` a second."""
+    size = images.display_size(files[0], path)
+    return VideoInfo(
+        path=os.fspath(path),
+        width=size.width,
+        height=size.height,
+        duration=len(files) / fps if fps else None,
+        fps=fps,
+        codec=files[0].suffix.lstrip(".").lower(),
+        container="images",
+        bit_rate=None,
+        has_audio=False,
+    )
+
+
+def _container_name(names: str, suffix: str) -> str:
+    """One of FFmpeg's names for a container ("mov,mp4,m4a,..."): the file's suffix if it is among them."""
+    known = names.split(",")
+    return suffix[1:].lower() if suffix[1:].lower() in known else known[0]

@@ -1,0 +1,156 @@
+"""Single frames at given times, for pictures of a video: found by seeking, not by reading it all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from visil.errors import UsageError, VideoError
+from visil.video import images
+from visil.video.container import open_video, plain_errors
+from visil.video.decoding import Decoder, stamps_may_restart
+from visil.video.frames import Image
+from visil.video.geometry import believable_pixel_aspect
+from visil.video.paths import AnyPath, kind_of
+from visil.video.picture import Converter
+from visil.video.sampling import FLOAT_SLACK, stamp_tolerance
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+
+# Decoding this far ahead is cheaper than a seek, which goes back to a key frame first.
+READ_ON = 2.0
+# A seek may land after the time asked for; then it is asked for that much earlier, in seconds.
+STEPS_BACK = (0.0, 2.0, 15.0, 120.0)
+# Joined recordings restart their stamps; frames do not lie further apart than this in one recording.
+LONGEST_STAMP_GAP = 10.0
+
+
+def frames_at(path: AnyPath, times: Sequence[float], height: int = 96, *, fps: float = 1.0) -> list[Image]:
+    """The frame on display at each time, whole, in its proportions, ``height`` pixels high.
+
+    Times are in seconds from the first frame, in any order; one before the start or after the end gives the
+    first or the last frame. ``fps`` is the pace of a folder of images.
+    """
+    if not all(math.isfinite(time) for time in times):
+        raise UsageError("times must be finite numbers of seconds")
+    if not 1 <= height <= 8192:
+        raise UsageError(f"height must be from 1 to 8192 pixels, not {height}")
+    kind = kind_of(path)
+    wanted = sorted({max(0.0, float(time)) for time in times})
+    if kind == "video":
+        found = _by_seeking(path, wanted, height) or _by_reading(path, wanted, height)
+    else:
+        files = images.list_images(path) if kind == "folder" else [Path(path)]
+        shown = {time: min(int(time * fps + FLOAT_SLACK), len(files) - 1) for time in wanted}
+        found = {time: images.thumbnail_image(files[index], path, height) for time, index in shown.items()}
+    return [found[max(0.0, float(time))] for time in times]
+
+
+def _by_reading(path: AnyPath, wanted: list[float], height: int) -> dict[float, Image]:
+    """Decode from the start; right for every file, and as slow as the video is long."""
+    found: dict[float, Image] = {}
+    waiting = iter(wanted)
+    time = next(waiting, None)
+    with open_video(path) as (container, stream), plain_errors(path):
+        decoder = Decoder(container, stream, path)
+        converter = Converter(believable_pixel_aspect(stream.sample_aspect_ratio))
+        tolerance = stamp_tolerance(decoder.tick)
+        shown: VideoFrame | None = None
+        for frame, start in decoder.frames():
+            while time is not None and shown is not None and start > time + tolerance:
+                found[time] = converter.thumbnail(shown, height)
+                time = next(waiting, None)
+            if time is None:
+                return found
+            shown = frame
+        while time is not None and shown is not None:
+            found[time] = converter.thumbnail(shown, height)
+            time = next(waiting, None)
+    return found
+
+
+def _by_seeking(path: AnyPath, wanted: list[float], height: int) -> dict[float, Image] | None:
+    """Seek to each time; None where the file's stamps or index do not allow it."""
+    try:
+        with open_video(path) as (container, stream), plain_errors(path):
+            decoder = Decoder(container, stream, path)
+            if not _stamps_run_through(decoder):
+                return None
+        with open_video(path) as (container, stream), plain_errors(path):
+            converter = Converter(believable_pixel_aspect(stream.sample_aspect_ratio))
+            seeker = _Seeker(Decoder(container, stream, path))
+            return {time: converter.thumbnail(seeker.frame_at(time), height) for time in wanted}
+    except (_CannotSeek, VideoError):
+        # A file that is bad through and through fails again, with its reason, when it is read from the start.
+        return None
+
+
+def _stamps_run_through(decoder: Decoder) -> bool:
+    """Whether time stamps can be trusted to find a frame by.
+
+    Where stamps may restart, there is no telling but to read them all, which without decoding is quick.
+    """
+    if not stamps_may_restart(decoder.container):
+        return True
+    last: int | None = None
+    for packet in decoder.container.demux(decoder.stream):
+        if packet.dts is None:
+            continue
+        if last is not None and not 0 <= (packet.dts - last) * decoder.tick <= LONGEST_STAMP_GAP:
+            return False
+        last = packet.dts
+    return last is not None
+
+
+class _CannotSeek(Exception):
+    """Seeking in this file does not lead to the frame asked for."""
+
+
+class _Seeker:
+    """Finds the frame on display at a time; times must not go down from call to call."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        self.tolerance = stamp_tolerance(decoder.tick)
+        self._coming = self._stamped()
+        self._shown = next(self._coming, None)
+        if self._shown is None:
+            raise _CannotSeek
+        self._origin = self._shown[0]
+        self._ahead = next(self._coming, None)
+
+    def frame_at(self, time: float) -> VideoFrame:
+        """The last frame that begins at ``time`` or before."""
+        target = self._origin + time
+        if self._ahead is not None and self._ahead[0] + READ_ON < target:
+            self._seek(target)
+        while self._ahead is not None and self._ahead[0] <= target + self.tolerance:
+            self._shown, self._ahead = self._ahead, next(self._coming, None)
+        assert self._shown is not None
+        return self._shown[1]
+
+    def _seek(self, target: float) -> None:
+        """Put ``_shown`` on a frame before ``target``, not further back than it is now."""
+        assert self._shown is not None
+        for back in STEPS_BACK:
+            goal = target - back
+            if goal <= self._shown[0]:
+                break
+            self._coming.close()
+            self.decoder.container.seek(int(goal / self.decoder.tick), stream=self.decoder.stream)
+            self._coming = self._stamped()
+            landed = next(self._coming, None)
+            if landed is not None and landed[0] <= target + self.tolerance:
+                self._shown, self._ahead = landed, next(self._coming, None)
+                return
+        raise _CannotSeek
+
+    def _stamped(self) -> Generator[tuple[float, VideoFrame], None, None]:
+        for frame in self.decoder.decode_on():
+            stamp = self.decoder.stamp(frame)
+            if stamp is None:
+                raise _CannotSeek
+            yield stamp, frame
