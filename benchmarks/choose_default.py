@@ -47,26 +47,33 @@ class Videos:
 
 
 @torch.inference_mode()
-def pooled(backbone: str, weights: Path | None, videos: Videos, device: str, levels: list[int]) -> dict[tuple[int, int], Tensor]:
+def pooled(
+    backbone: str, weights: Path | None, videos: Videos, device: str, levels: list[int]
+) -> dict[tuple[int, int], Tensor]:
     """{(stage, level): ℓ2 region vectors [T, N², C_k], half precision}: everything later tables recombine."""
     spec = backbone_spec(backbone)
     network = spec.build()
     load_into(network, read_checkpoint(weights or spec.weights.locate()), backbone, network.unused_keys)
-    network = network.eval().to(device, memory_format=torch.channels_last)
+    network = network.eval().to(device)
     parts: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
     images = torch.cat(videos.frames)
     for batch in images.split(256):
-        maps = network.stages(network.preprocess(batch.to(device)).contiguous(memory_format=torch.channels_last))
+        maps = network.stages(
+            network.preprocess(batch.to(device)).contiguous(memory_format=torch.channels_last)
+        )
         for (stage, feature_map), level in itertools.product(enumerate(maps), levels):
             regions = F.normalize(regional_max(feature_map, level), dim=1).flatten(2).transpose(1, 2)
             parts[stage, level].append(regions.half())
     return {key: torch.cat(values) for key, values in parts.items()}
 
 
-def imac_from(parts: dict[tuple[int, int], Tensor], stages: tuple[int, ...], levels: tuple[int, ...]) -> Tensor:
+def imac_from(
+    parts: dict[tuple[int, int], Tensor], stages: tuple[int, ...], levels: tuple[int, ...]
+) -> Tensor:
     """L_N-iMAC put together from pooled stages: [T, R, C]."""
     return torch.cat(
-        [F.normalize(torch.cat([parts[s, level].float() for s in stages], dim=2), dim=2) for level in levels], dim=1
+        [F.normalize(torch.cat([parts[s, level].float() for s in stages], dim=2), dim=2) for level in levels],
+        dim=1,
     )
 
 
@@ -101,7 +108,11 @@ def measure(result: Tensor, truth: Tensor, kinds: list[str]) -> dict[str, float]
     others.scatter_(1, truth[:, None], float("nan"))
     wrong = others[~others.isnan()]
     bar = wrong.sort().values[int(len(wrong) * 0.999)]
-    table = {"mAP": float(precision.mean()), "at 0.1 %": float((right[:, 0] > bar).double().mean()), "bar": float(bar)}
+    table = {
+        "mAP": float(precision.mean()),
+        "at 0.1 %": float((right[:, 0] > bar).double().mean()),
+        "bar": float(bar),
+    }
     for kind in sorted(set(kinds)):
         chosen = torch.tensor([k == kind for k in kinds], device=result.device)
         table[kind] = float(precision[chosen].mean())
@@ -114,8 +125,12 @@ def main() -> None:
     parser.add_argument("packs", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--weights", type=Path, help="folder with the checkpoints, where the packages are not installed")
-    parser.add_argument("--backbones", nargs="*", default=["efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"])
+    parser.add_argument(
+        "--weights", type=Path, help="folder with the checkpoints, where the packages are not installed"
+    )
+    parser.add_argument(
+        "--backbones", nargs="*", default=["efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"]
+    )
     args = parser.parse_args()
     originals = Videos(sorted(args.packs.glob("originals*.npz")))
     copies = Videos(sorted(args.packs.glob("copies*.npz")))
@@ -125,7 +140,7 @@ def main() -> None:
     queried = torch.zeros(len(originals.names), dtype=torch.bool)
     queried[truth.cpu()] = True
     fit_frames = ~queried[originals.video]
-    print(f"{len(copies.names)} queries, {len(originals.names)} originals, {len(originals.video)} + {len(copies.video)} frames")
+    print(f"{len(copies.names)} queries, {len(originals.names)} originals")
 
     rows: list[dict[str, object]] = []
     for backbone in args.backbones:
@@ -147,7 +162,12 @@ def main() -> None:
                     whitening = Whitening(widest.mean, widest.projection[:, :width])
                     q, t = whitening(query), whitening(target)
                 table = measure(scores(q, t, copies.video, originals.video), truth, kinds)
-                row: dict[str, object] = {"backbone": backbone, "stages": stages, "levels": levels, "width": width}
+                row: dict[str, object] = {
+                    "backbone": backbone,
+                    "stages": stages,
+                    "levels": levels,
+                    "width": width,
+                }
                 row["bytes/frame"] = q.shape[1] * q.shape[2] * 2
                 row |= {k: round(v, 4) for k, v in table.items()}
                 rows.append(row)

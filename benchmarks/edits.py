@@ -31,7 +31,10 @@ def read_clip(path: Path) -> Clip:
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         rate = float(stream.average_rate or 15)
-        return Clip([frame.to_ndarray(format="rgb24") for frame in container.decode(stream)], rate)
+        frames = [
+            np.asarray(frame.to_ndarray(format="rgb24"), np.uint8) for frame in container.decode(stream)
+        ]
+        return Clip(frames, rate)
 
 
 def write_clip(clip: Clip, path: Path) -> None:
@@ -70,7 +73,9 @@ def overlay(clip: Clip, rng: random.Random, heavy: bool) -> Clip:
     """A caption and a logo; heavy: a picture frame of colour around a smaller picture as well."""
     height, width = clip.frames[0].shape[:2]
     colours = [tuple(rng.randint(0, 255) for _ in range(3)) for _ in range(3)]
-    text = " ".join(rng.choice(["BREAKING", "watch till the end", "@user123", "PART 2", "LOL"]) for _ in range(3))
+    text = " ".join(
+        rng.choice(["BREAKING", "watch till the end", "@user123", "PART 2", "LOL"]) for _ in range(3)
+    )
     box = rng.choice([0.08, 0.8])
     corner = (rng.choice([0.05, 0.75]) * width, rng.choice([0.05, 0.7]) * height)
 

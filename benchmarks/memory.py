@@ -1,6 +1,6 @@
 """Peak memory against length: of a pair of videos, and of decoding a long one. Each run in a process of its own.
 
-    python benchmarks/memory.py
+python benchmarks/memory.py
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ def pair(frames: int, dim: int = 512) -> dict[str, float]:
         videos.append(VideoFeatures(vectors, torch.arange(frames, dtype=torch.float64)))
     start = time.perf_counter()
     match = model.compare(*videos)
-    return {"peak MiB": peak_mib(), "before MiB": before, "s": time.perf_counter() - start, "score": match.score}
+    return {
+        "peak MiB": peak_mib(),
+        "before MiB": before,
+        "s": time.perf_counter() - start,
+        "score": match.score,
+    }
 
 
 def decode(minutes: int) -> dict[str, float]:
@@ -72,12 +77,15 @@ def decode(minutes: int) -> dict[str, float]:
 def main() -> None:
     """Run each case alone, print, keep."""
     if len(sys.argv) == 3:
-        print(json.dumps({"pair": pair, "decode": decode}[sys.argv[1]](int(sys.argv[2]))))
+        measure = pair if sys.argv[1] == "pair" else decode
+        print(json.dumps(measure(int(sys.argv[2]))))
         return
     result: dict[str, object] = {}
     for kind, sizes in (("pair", (100, 1000, 3000, 10_000)), ("decode", (1, 10, 60))):
         for size in sizes:
-            output = subprocess.run([sys.executable, __file__, kind, str(size)], check=True, capture_output=True, text=True)
+            output = subprocess.run(
+                [sys.executable, __file__, kind, str(size)], check=True, capture_output=True, text=True
+            )
             figures = {k: round(v, 3) for k, v in json.loads(output.stdout).items()}
             result[f"{kind} {size}"] = figures
             print(kind, size, figures, flush=True)

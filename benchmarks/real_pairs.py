@@ -25,7 +25,8 @@ from torch import Tensor
 import visil
 from pack_frames import read_pack
 from visil.calibration import Calibration
-from visil.localize import LocalizeConfig, Path as Stretch, localize
+from visil.localize import LocalizeConfig, localize
+from visil.localize import Path as Stretch
 
 Span = tuple[int, int]
 Box = tuple[Span, Span]
@@ -62,7 +63,14 @@ def string_together(parts: list[Tensor], shared: list[int]) -> tuple[Tensor, lis
     return torch.cat(parts), [(int(starts[i]), int(starts[i + 1]) - 1) for i in shared]
 
 
-def make_pairs(model: visil.ViSiL, features: dict[str, Tensor], clips: list[str], foreign: list[str], count: int, rng: random.Random) -> list[Pair]:
+def make_pairs(
+    model: visil.ViSiL,
+    features: dict[str, Tensor],
+    clips: list[str],
+    foreign: list[str],
+    count: int,
+    rng: random.Random,
+) -> list[Pair]:
     """``count`` related pairs and as many unrelated ones."""
     copies: dict[str, list[str]] = {}
     for name in features:
@@ -78,7 +86,9 @@ def make_pairs(model: visil.ViSiL, features: dict[str, Tensor], clips: list[str]
         for side, inserted in ((left, shared), (right, edited)):
             order = side + inserted
             rng.shuffle(order)
-            sides.append(string_together([features[name] for name in order], [order.index(i) for i in inserted]))
+            sides.append(
+                string_together([features[name] for name in order], [order.index(i) for i in inserted])
+            )
         (query, query_spans), (target, target_spans) = sides
         match = model.compare(_as_features(query), _as_features(target))
         pairs.append(
@@ -126,7 +136,11 @@ def f1(predicted: list[list[Box]], truth: list[list[Box]]) -> dict[str, float]:
             hit_t[axis] += sum(_covered(b, found, axis) for b in real)
     precision = float(np.sqrt(np.prod(hit_p / np.maximum(all_p, 1))))
     recall = float(np.sqrt(np.prod(hit_t / np.maximum(all_t, 1))))
-    return {"F1": 2 * precision * recall / max(precision + recall, 1e-9), "precision": precision, "recall": recall}
+    return {
+        "F1": 2 * precision * recall / max(precision + recall, 1e-9),
+        "precision": precision,
+        "recall": recall,
+    }
 
 
 def _covered(box: Box, others: list[Box], axis: int) -> int:
@@ -148,10 +162,9 @@ def tune(pairs: list[Pair]) -> tuple[LocalizeConfig, float]:
     for threshold in grid:
         for min_gain in (0.2, 0.35, 0.5, 0.7, 1.0, 1.4):
             for give_up in (0.2, 0.4, 0.7):
-                for bend in (0.02, 0.05, 0.1):
-                    config = LocalizeConfig(float(threshold), min_gain, give_up, bend)
-                    value = f1([boxes(localize(p.matrix, config)) for p in pairs], truth)["F1"]
-                    best = max(best, (value, config), key=lambda b: b[0])
+                config = LocalizeConfig(round(float(threshold), 3), min_gain, give_up)
+                value = f1([boxes(localize(p.matrix, config)) for p in pairs], truth)["F1"]
+                best = max(best, (value, config), key=lambda b: b[0])
     plain = max(grid, key=lambda t: f1([plain_threshold(p.matrix, t) for p in pairs], truth)["F1"])
     return best[1], float(plain)
 
@@ -160,7 +173,9 @@ def calibrate(pairs: list[Pair], config: LocalizeConfig) -> Calibration:
     """Logistic regression of "related" on the score and the best stretch's gain, weights held at zero or above."""
     gains = np.array([strongest(p, config) for p in pairs])
     cap = float(np.quantile(gains[[bool(p.truth) for p in pairs]], 0.9))
-    x = torch.tensor([[1, p.score, min(g, cap)] for p, g in zip(pairs, gains, strict=True)], dtype=torch.float64)
+    x = torch.tensor(
+        [[1, p.score, min(g, cap)] for p, g in zip(pairs, gains, strict=True)], dtype=torch.float64
+    )
     y = torch.tensor([bool(p.truth) for p in pairs], dtype=torch.float64)
     weights = torch.zeros(3, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.LBFGS([weights], max_iter=500, line_search_fn="strong_wolfe")
@@ -168,8 +183,11 @@ def calibrate(pairs: list[Pair], config: LocalizeConfig) -> Calibration:
     def closure() -> float:
         optimiser.zero_grad()
         held = torch.cat([weights[:1], weights[1:].clamp(min=0)])
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(x @ held, y) + 1e-4 * weights[1:].square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = (
+            torch.nn.functional.binary_cross_entropy_with_logits(x @ held, y)
+            + 1e-4 * weights[1:].square().sum()
+        )
+        loss.backward()
         return float(loss)
 
     optimiser.step(closure)
@@ -182,7 +200,9 @@ def strongest(pair: Pair, config: LocalizeConfig) -> float:
     return max((p.gain for p in localize(pair.matrix, config)), default=0.0)
 
 
-def judge(pairs: list[Pair], config: LocalizeConfig, plain: float, calibration: Calibration) -> dict[str, object]:
+def judge(
+    pairs: list[Pair], config: LocalizeConfig, plain: float, calibration: Calibration
+) -> dict[str, object]:
     """Everything about the test half."""
     truth = [p.truth for p in pairs]
     found = [boxes(localize(p.matrix, config)) for p in pairs]
@@ -197,7 +217,14 @@ def judge(pairs: list[Pair], config: LocalizeConfig, plain: float, calibration: 
     for low, high in zip(np.linspace(0, 1, 6)[:-1], np.linspace(0, 1, 6)[1:], strict=True):
         inside = (confidence >= low) & (confidence <= high if high == 1 else confidence < high)
         if inside.any():
-            bins.append([round(float(low), 1), int(inside.sum()), round(float(confidence[inside].mean()), 3), round(float(related[inside].mean()), 3)])
+            bins.append(
+                [
+                    round(float(low), 1),
+                    int(inside.sum()),
+                    round(float(confidence[inside].mean()), 3),
+                    round(float(related[inside].mean()), 3),
+                ]
+            )
     return {
         "ours": f1(found, truth),
         "plain threshold": f1([plain_threshold(p.matrix, plain) for p in pairs], truth),

@@ -52,12 +52,14 @@ def write_720p(path: Path, length: int, seed: int) -> None:
         stream.options = {"preset": "veryfast", "crf": "26"}
         for i in range(length * 25):
             top, left = int(90 + 80 * np.sin(i / 40 + seed)), int(160 + 150 * np.cos(i / 55))
-            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture[top : top + 720, left : left + 1280]), "rgb24")
+            frame = av.VideoFrame.from_ndarray(
+                np.ascontiguousarray(picture[top : top + 720, left : left + 1280]), "rgb24"
+            )
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
 
 
-def decode(video: Path, length: int) -> dict[str, float]:
+def decode(video: Path, length: int) -> dict[str, object]:
     """Video frames a second, per way of sampling, against PyAV alone decoding every frame."""
 
     def plain() -> None:
@@ -82,12 +84,12 @@ def decode(video: Path, length: int) -> dict[str, float]:
     }
 
 
-def backbones() -> dict[str, float]:
+def backbones() -> dict[str, object]:
     """224 px frames a second, 32 at a time; speed does not depend on the weights."""
     frames = torch.randint(0, 256, (32, 224, 224, 3), dtype=torch.uint8)
-    result = {}
+    result: dict[str, object] = {}
     for name, spec in BACKBONES.items():
-        network: ResNet50 | EfficientNetLite = spec.build().eval().to(memory_format=torch.channels_last)
+        network: ResNet50 | EfficientNetLite = spec.build().eval()
 
         @torch.inference_mode()
         def run(network: ResNet50 | EfficientNetLite = network) -> None:
@@ -97,11 +99,17 @@ def backbones() -> dict[str, float]:
     return result
 
 
-def pairs(length: int = 103) -> dict[str, dict[str, float]]:
+def pairs(length: int = 103) -> dict[str, object]:
     """Milliseconds for one pair of videos of FIVR-5K's mean length, ours against the plain formula."""
-    result = {}
+    result: dict[str, object] = {}
     generator = torch.Generator().manual_seed(0)
-    for preset, dim in (("visil-f+w", 512), ("visil-f+w", 3840), ("visil-v", 512), ("visil-v", 3840), ("visil-sym", 512)):
+    for preset, dim in (
+        ("visil-f+w", 512),
+        ("visil-f+w", 3840),
+        ("visil-v", 512),
+        ("visil-v", 3840),
+        ("visil-sym", 512),
+    ):
         model = ViSiL(PRESETS[preset].replaced(dim=dim), with_backbone=False)
         q, t = (F.normalize(torch.randn(length, 9, dim, generator=generator), dim=-1) for _ in range(2))
         times = torch.arange(length, dtype=torch.float64)
@@ -119,16 +127,22 @@ def pairs(length: int = 103) -> dict[str, dict[str, float]]:
     return result
 
 
-def command(folder: Path, length: int = 60) -> dict[str, float]:
+def command(folder: Path, length: int = 60) -> dict[str, object]:
     """Start to answer of `visil compare` on two one-minute 720p files, and of `import visil`."""
     videos = [folder / f"{i}.mp4" for i in range(2)]
     for i, video in enumerate(videos):
         write_720p(video, length, seed=i)
     compare = [sys.executable, "-m", "visil", "compare", *map(str, videos), "--json"]
     return {
-        "visil compare, s": round(seconds(lambda: subprocess.run(compare, check=True, capture_output=True), 3), 2),
-        "python -c 'import visil', s": round(seconds(lambda: subprocess.run([sys.executable, "-c", "import visil"], check=True)), 3),
-        "python -c pass, s": round(seconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)), 3),
+        "visil compare, s": round(
+            seconds(lambda: subprocess.run(compare, check=True, capture_output=True), 3), 2
+        ),
+        "python -c 'import visil', s": round(
+            seconds(lambda: subprocess.run([sys.executable, "-c", "import visil"], check=True)), 3
+        ),
+        "python -c pass, s": round(
+            seconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)), 3
+        ),
     }
 
 
@@ -137,7 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         video = Path(name) / "decode.mp4"
         write_720p(video, 20, seed=7)
-        result = {
+        result: dict[str, dict[str, object]] = {
             "decode 720p H.264, one thread, video frames/s": decode(video, 20),
             "backbones, frames/s": backbones(),
             "one pair at 103 frames, ms": pairs(),
@@ -147,7 +161,7 @@ def main() -> None:
         print(title)
         for key, value in figures.items():
             print(f"  {key}: {value}")
-    keep("speed", result)
+    keep("speed", dict(result))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,9 @@ def test_aligned_opposite_and_orthogonal_regions() -> None:
     attention = ContextAttention(3).double()
     with torch.no_grad():
         attention.context_vector.weight.copy_(torch.tensor([[0.0, 1.0, 0.0]]))
-        weights = attention.weights(torch.tensor([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]]).double())
+        weights = attention.weights(
+            torch.tensor([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]]).double()
+        )
     assert weights[:, 0].tolist() == [1.0, 0.0, 0.5]
 
 

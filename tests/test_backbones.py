@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 import torch
@@ -102,7 +101,9 @@ def test_resnet50_parameter_count(resnet: ResNet50) -> None:
         (65, 33, [(17, 9), (9, 5), (5, 3), (3, 2)]),
     ],
 )
-def test_resnet50_stage_sizes(resnet: ResNet50, height: int, width: int, sizes: list[tuple[int, int]]) -> None:
+def test_resnet50_stage_sizes(
+    resnet: ResNet50, height: int, width: int, sizes: list[tuple[int, int]]
+) -> None:
     with torch.inference_mode():
         maps = resnet.stages(torch.zeros(1, 3, height, width))
     assert resnet.channels == (256, 512, 1024, 2048)
@@ -127,7 +128,10 @@ def test_bottleneck(into: int, width: int, stride: int) -> None:
         torch.manual_seed(1)
         block = Bottleneck(into, width, stride).double().eval()
         for name, value in block.state_dict().items():
-            if name.endswith(("bn1.weight", "bn2.weight", "bn3.weight", "1.weight", "running_var")) and value.ndim == 1:
+            if (
+                name.endswith(("bn1.weight", "bn2.weight", "bn3.weight", "1.weight", "running_var"))
+                and value.ndim == 1
+            ):
                 value.uniform_(0.5, 2.0)
             elif value.ndim == 1:
                 value.uniform_(-0.5, 0.5)
@@ -183,7 +187,9 @@ def lite0() -> EfficientNetLite:
         ("efficientnet-lite2", (24, 48, 120, 352, 1280), 21),
     ],
 )
-def test_lite_weights_fit_and_stages_have_their_sizes(name: str, channels: tuple[int, ...], blocks: int) -> None:
+def test_lite_weights_fit_and_stages_have_their_sizes(
+    name: str, channels: tuple[int, ...], blocks: int
+) -> None:
     spec = backbone_spec(name)
     network = spec.build().eval()
     path = spec.weights.locate()

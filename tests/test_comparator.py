@@ -197,7 +197,10 @@ def test_stitched_tiles_equal_the_whole(
     with torch.no_grad():
         whole = network(matrix)
         strips = [
-            torch.cat([network.tile(matrix[r.inputs, c.inputs], r, c) for c in windows(columns, column_cells)], dim=1)
+            torch.cat(
+                [network.tile(matrix[r.inputs, c.inputs], r, c) for c in windows(columns, column_cells)],
+                dim=1,
+            )
             for r in windows(rows, row_cells)
         ]
     torch.testing.assert_close(torch.cat(strips), whole, rtol=0, atol=1e-10)

@@ -40,7 +40,9 @@ def test_every_frame_needs_a_timestamp(times: Tensor) -> None:
         VideoFeatures(torch.zeros(3, 1, 2), times)
 
 
-@pytest.mark.parametrize("times", [[0.0, 2.0, 1.0], [0.0, 1.0, 1.0], [0.0, float("nan"), 2.0], [0.0, 1.0, float("inf")]])
+@pytest.mark.parametrize(
+    "times", [[0.0, 2.0, 1.0], [0.0, 1.0, 1.0], [0.0, float("nan"), 2.0], [0.0, 1.0, float("inf")]]
+)
 def test_timestamps_rise(times: list[float]) -> None:
     with pytest.raises(UsageError, match="rise from frame to frame"):
         features(times)

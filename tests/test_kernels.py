@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from visil.comparator import Comparator, Padding
-from visil.kernels import FrameMatrix, RunningPool, score_pair
+from visil.kernels import FrameMatrix, RunningPool, score_pair, scoring
 from visil.kernels import frame_matrix as tiles
-from visil.kernels import scoring
 from visil.similarity import Reduction, frame_matrix, pool
 
 REDUCTIONS: tuple[Reduction, ...] = ("max", "mean")
@@ -23,7 +22,9 @@ COMBINATIONS = list(product(REDUCTIONS, REDUCTIONS, (False, True)))
 
 def video(frames: int, regions: int, channels: int, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    return F.normalize(torch.randn(frames, regions, channels, dtype=torch.float64, generator=generator), dim=-1)
+    return F.normalize(
+        torch.randn(frames, regions, channels, dtype=torch.float64, generator=generator), dim=-1
+    )
 
 
 def network(padding: Padding) -> Comparator:
@@ -31,7 +32,9 @@ def network(padding: Padding) -> Comparator:
         torch.manual_seed(3)
         comparator = Comparator(padding).double()
         for parameter in comparator.parameters():
-            torch.nn.init.normal_(parameter, std=0.2)
+            # Outputs between -1 and 1, some beyond: hard tanh has something to clip and something to leave.
+            std = (4.0 / parameter[0].numel()) ** 0.5 if parameter.ndim > 1 else 0.1
+            torch.nn.init.normal_(parameter, std=std)
     return comparator
 
 
@@ -132,7 +135,9 @@ def test_inputs_are_left_alone() -> None:
     how=st.sampled_from(COMBINATIONS),
     seed=st.integers(0, 1000),
 )
-def test_running_pool(heights: list[int], columns: int, how: tuple[Reduction, Reduction, bool], seed: int) -> None:
+def test_running_pool(
+    heights: list[int], columns: int, how: tuple[Reduction, Reduction, bool], seed: int
+) -> None:
     generator = torch.Generator().manual_seed(seed)
     matrix = torch.randn(sum(heights), columns, dtype=torch.float64, generator=generator)
     running = RunningPool(*how)
@@ -230,5 +235,7 @@ def test_listeners_are_optional() -> None:
     query, target = video(9, 2, 4, 0), video(12, 2, 4, 1)
     comparator = network("replicate")
     alone = score_pair(FrameMatrix(query, target), comparator, RunningPool())
-    heard = score_pair(FrameMatrix(query, target), comparator, RunningPool(), on_frames=Rows(), on_output=Rows())
+    heard = score_pair(
+        FrameMatrix(query, target), comparator, RunningPool(), on_frames=Rows(), on_output=Rows()
+    )
     assert alone == heard

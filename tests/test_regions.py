@@ -116,7 +116,9 @@ def test_every_stage_counts_the_same_and_vectors_are_unit() -> None:
     vectors = regions.imac([maps[0] * 1000, maps[1]])
     torch.testing.assert_close(vectors, regions.imac(maps))
     torch.testing.assert_close(vectors.norm(dim=-1), torch.ones(2, 9, dtype=torch.float64))
-    torch.testing.assert_close(vectors[..., :2].norm(dim=-1), torch.full((2, 9), sqrt(0.5), dtype=torch.float64))
+    torch.testing.assert_close(
+        vectors[..., :2].norm(dim=-1), torch.full((2, 9), sqrt(0.5), dtype=torch.float64)
+    )
 
 
 def test_regions_run_row_by_row() -> None:

@@ -50,7 +50,9 @@ def summarised(values: Sequence[float], how: Reduction) -> float:
     return sum(values) / len(values)
 
 
-def pooled(similarity: Sequence[Sequence[float]], inner: Reduction, outer: Reduction, symmetric: bool) -> float:
+def pooled(
+    similarity: Sequence[Sequence[float]], inner: Reduction, outer: Reduction, symmetric: bool
+) -> float:
     """Eq. 2 (max, then mean) and its variants: rows are x, columns are y."""
     rows = [summarised(row, inner) for row in similarity]
     forward = summarised(rows, outer)
@@ -60,7 +62,9 @@ def pooled(similarity: Sequence[Sequence[float]], inner: Reduction, outer: Reduc
     return (forward + summarised(columns, outer)) / 2
 
 
-def frame_matrix_by_loops(query: Array, target: Array, inner: Reduction, outer: Reduction, symmetric: bool) -> Array:
+def frame_matrix_by_loops(
+    query: Array, target: Array, inner: Reduction, outer: Reduction, symmetric: bool
+) -> Array:
     """Eq. 5: Eq. 4 for every pair of frames."""
     matrix = np.empty((len(query), len(target)))
     for x, d in enumerate(query):
@@ -80,7 +84,9 @@ def pairs(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
     r, s = draw(st.integers(1, 9)), draw(st.integers(1, 9))
     channels = draw(st.integers(1, 8))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return torch.from_numpy(rng.normal(size=(x, r, channels))), torch.from_numpy(rng.normal(size=(y, s, channels)))
+    return torch.from_numpy(rng.normal(size=(x, r, channels))), torch.from_numpy(
+        rng.normal(size=(y, s, channels))
+    )
 
 
 def similarities(rows: int, columns: int, seed: int) -> Tensor:
@@ -116,7 +122,9 @@ def test_chamfer_of_a_worked_example() -> None:
 
 @pytest.mark.parametrize(("inner", "outer", "symmetric"), COMBINATIONS)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 6), (5, 1), (4, 7)])
-def test_pool_combinations(inner: Reduction, outer: Reduction, symmetric: bool, rows: int, columns: int) -> None:
+def test_pool_combinations(
+    inner: Reduction, outer: Reduction, symmetric: bool, rows: int, columns: int
+) -> None:
     matrix = similarities(rows, columns, seed=rows * 10 + columns)
     expected = pooled(matrix.tolist(), inner, outer, symmetric)
     assert float(pool(matrix, inner, outer, symmetric)) == pytest.approx(expected, abs=1e-12)
@@ -134,7 +142,9 @@ def test_pool_by_hand() -> None:
 
 
 def test_leading_dimensions_are_a_batch() -> None:
-    batch = torch.stack([torch.stack([similarities(3, 5, seed) for seed in (1, 2)]), similarities(6, 5, 3).view(2, 3, 5)])
+    batch = torch.stack(
+        [torch.stack([similarities(3, 5, seed) for seed in (1, 2)]), similarities(6, 5, 3).view(2, 3, 5)]
+    )
     for function in (chamfer, symmetric_chamfer):
         result = function(batch)
         assert result.shape == (2, 2)
@@ -177,7 +187,9 @@ def test_identical_unit_vectors_have_similarity_one(
 
 @settings(max_examples=25, deadline=None)
 @given(pairs(), st.booleans(), st.integers(0, 1000))
-def test_the_order_of_regions_does_not_matter(pair: tuple[Tensor, Tensor], symmetric: bool, seed: int) -> None:
+def test_the_order_of_regions_does_not_matter(
+    pair: tuple[Tensor, Tensor], symmetric: bool, seed: int
+) -> None:
     query, target = pair
     generator = torch.Generator().manual_seed(seed)
     shuffled_query = query[:, torch.randperm(query.shape[1], generator=generator)]

@@ -47,7 +47,7 @@ def test_torchvisions_classifier_is_passed_over(resnet: ResNet50) -> None:
     state["bn1.running_mean"] = torch.full((64,), 0.5)
     network = ResNet50()
     load_into(network, state, "resnet50.pth", network.unused_keys)
-    
+
     assert all(torch.equal(v, state[k]) for k, v in network.state_dict().items())
 
 
@@ -89,7 +89,9 @@ def spoil_infinite(state: dict[str, Tensor]) -> None:
         (spoil_infinite, "bn3.running_var contains NaN or infinity"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused_whole(spoil: Callable[[dict[str, Tensor]], None], said: str) -> None:
+def test_weights_that_do_not_fit_are_refused_whole(
+    spoil: Callable[[dict[str, Tensor]], None], said: str
+) -> None:
     block = Bottleneck(8, 2, 1)
     before = state_of(block)
     state = {k: v + 1 for k, v in before.items()}

@@ -219,7 +219,9 @@ def test_from_eigen_sorts_and_adds_epsilon(channels: int, seed: int, whiten: boo
             expected[n, k] = total / np.sqrt(values[axis] + 1e-7) if whiten else total
         expected[n] /= np.sqrt((expected[n] ** 2).sum())
 
-    layer = Whitening.from_eigen(*(torch.from_numpy(a) for a in (mean, values, vectors)), dim=dim, whiten=whiten)
+    layer = Whitening.from_eigen(
+        *(torch.from_numpy(a) for a in (mean, values, vectors)), dim=dim, whiten=whiten
+    )
     np.testing.assert_allclose(layer(torch.from_numpy(x)).numpy(), expected, atol=1e-9)
 
 
@@ -235,7 +237,9 @@ def test_a_dead_direction_stays_finite() -> None:
 
 
 def test_unfitted_keeps_dot_products() -> None:
-    vectors = torch.nn.functional.normalize(torch.randn(5, 8, generator=torch.Generator().manual_seed(0)), dim=-1)
+    vectors = torch.nn.functional.normalize(
+        torch.randn(5, 8, generator=torch.Generator().manual_seed(0)), dim=-1
+    )
     torch.testing.assert_close(Whitening.unfitted(8, 8)(vectors), vectors)
     reduced = Whitening.unfitted(8, 3).projection
     torch.testing.assert_close(reduced.T @ reduced, torch.eye(3))

@@ -40,7 +40,9 @@ class Comparator(nn.Module):
         """S_f [..., X, Y] to S_v [..., X', Y'], before hard tanh; X' = X // 2 // 2, Y' likewise."""
         *batch, rows, columns = frame_matrix.shape
         if rows < SHORTEST or columns < SHORTEST:
-            raise ValueError(f"the comparator needs at least {SHORTEST}×{SHORTEST} frames, got {rows}×{columns}")
+            raise ValueError(
+                f"the comparator needs at least {SHORTEST}×{SHORTEST} frames, got {rows}×{columns}"
+            )
         matrix = frame_matrix.reshape(-1, 1, rows, columns)
         output = self._layers(matrix, Window.whole(rows), Window.whole(columns))
         return output.reshape(*batch, *output.shape[-2:])
@@ -85,6 +87,7 @@ class Window:
 
     @staticmethod
     def whole(size: int) -> Window:
+        """All of an axis, padded as the textbook does."""
         window = Window(0, size // 2 // 2, size)
         # Of a size that halves with a remainder, the last frames feed no pooling window but still stand beside
         # the last one that does; taking all of them keeps ``forward`` the textbook formula.
@@ -97,4 +100,3 @@ def windows(size: int, cells: int) -> list[Window]:
     """Cover an axis of ``size`` frames with windows of at most ``cells`` output cells."""
     outputs = size // 2 // 2
     return [Window(start, min(start + cells, outputs), size) for start in range(0, outputs, cells)]
-

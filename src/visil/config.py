@@ -54,7 +54,9 @@ class ViSiLConfig:
         _require(bool(self.levels) and all(level >= 1 for level in self.levels), "levels must be 1 or more")
         _require(self.dim is None or self.dim >= 1, "dim must be 1 or more")
         _require(self.attention in (None, *get_args(Attention)), f"unknown attention {self.attention!r}")
-        _require(self.comparator in (None, *get_args(Padding)), f"unknown comparator padding {self.comparator!r}")
+        _require(
+            self.comparator in (None, *get_args(Padding)), f"unknown comparator padding {self.comparator!r}"
+        )
         for pool in (self.frame_pool, self.video_pool):
             _require(len(pool) == 2 and set(pool) <= set(get_args(Reduction)), f"unknown pooling {pool!r}")
 

@@ -31,4 +31,6 @@ class UsageError(VisilError, ValueError):
 
 def printable(path: str) -> str:
     """A path on one line, whatever is in it: control characters and lone surrogates are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in path)
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in path
+    )

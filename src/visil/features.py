@@ -27,7 +27,9 @@ class VideoFeatures:
         if not self.vectors.is_floating_point():
             raise UsageError(f"features must be floating point, got {self.vectors.dtype}")
         if self.timestamps.shape != self.vectors.shape[:1]:
-            raise UsageError(f"{len(self.vectors)} frames need as many timestamps, got {list(self.timestamps.shape)}")
+            raise UsageError(
+                f"{len(self.vectors)} frames need as many timestamps, got {list(self.timestamps.shape)}"
+            )
         if not torch.isfinite(self.timestamps).all() or (self.timestamps.diff() <= 0).any():
             raise UsageError("timestamps must be finite and rise from frame to frame")
 

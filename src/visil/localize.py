@@ -95,9 +95,13 @@ class _Row:
 
     @staticmethod
     def empty(columns: int) -> _Row:
-        floats = [np.zeros(columns, np.float32) for _ in range(3)]
-        ints = [np.zeros(columns, np.int32) for _ in range(3)]
-        return _Row(*floats, *ints)
+        def floats() -> Floats:
+            return np.zeros(columns, np.float32)
+
+        def ints() -> Ints:
+            return np.zeros(columns, np.int32)
+
+        return _Row(floats(), floats(), floats(), ints(), ints(), ints())
 
 
 class Localizer:

@@ -58,7 +58,9 @@ class ViSiL(nn.Module):
             torch.manual_seed(0)  # parts that nothing is loaded into are the same on every machine
             backbone = spec.build()
             if max(config.stages) >= len(backbone.channels):
-                raise ModelError(f"{config.backbone} has stages 0 to {len(backbone.channels) - 1}, not {config.stages}")
+                raise ModelError(
+                    f"{config.backbone} has stages 0 to {len(backbone.channels) - 1}, not {config.stages}"
+                )
             self.channels = _channels(config, backbone)
             self.dim = config.dim or self.channels
             if self.dim > self.channels:
@@ -78,7 +80,10 @@ class ViSiL(nn.Module):
         vectors: list[Tensor] = []
         timestamps: list[NDArray[np.float64]] = []
         done = 0
-        with stream_frames(video, self.config.sampling, batch_size=BATCH) as stream, prefetched(stream) as batches:
+        with (
+            stream_frames(video, self.config.sampling, batch_size=BATCH) as stream,
+            prefetched(stream) as batches,
+        ):
             for batch in batches:
                 vectors.append(self._regions(batch.images))
                 timestamps.append(batch.timestamps)
@@ -88,7 +93,10 @@ class ViSiL(nn.Module):
         if not vectors:
             raise VideoError(video, "no frame could be decoded")
         return VideoFeatures(
-            torch.cat(vectors), torch.from_numpy(np.concatenate(timestamps)), stream.duration, os.fspath(video)
+            torch.cat(vectors),
+            torch.from_numpy(np.concatenate(timestamps)),
+            stream.duration,
+            os.fspath(video),
         )
 
     def embed_frames(
@@ -114,9 +122,13 @@ class ViSiL(nn.Module):
     def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """L_N-iMAC (or the configured pooling) of frames uint8 [B, H, W, 3], before whitening: [B, R, C]."""
         if self.backbone is None:
-            raise ModelError("this model was loaded without a backbone: it compares features, but embeds nothing")
+            raise ModelError(
+                "this model was loaded without a backbone: it compares features, but embeds nothing"
+            )
         images = torch.as_tensor(frames).to(self.device)
-        maps = self.backbone.stages(self.backbone.preprocess(images).contiguous(memory_format=torch.channels_last))
+        maps = self.backbone.stages(
+            self.backbone.preprocess(images).contiguous(memory_format=torch.channels_last)
+        )
         chosen = [maps[i] for i in self.config.stages]
         if self.config.pooling == "imac":
             return regions.imac(chosen, self.config.levels)
@@ -163,7 +175,7 @@ class ViSiL(nn.Module):
             if keep:
                 rows.append(strip.float())
 
-        def on_output(start: int, strip: Tensor) -> None:
+        def on_output(_: int, strip: Tensor) -> None:
             if keep:
                 outputs.append(strip.cpu().float())
 
@@ -250,7 +262,9 @@ class ViSiL(nn.Module):
     def _matrices(self, query: Tensor, target: Tensor) -> Matrices:
         rows: list[Tensor] = []
         outputs: list[Tensor] = []
-        self._score(query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip))
+        self._score(
+            query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip)
+        )
         return torch.cat(rows)[: len(query), : len(target)].numpy(), torch.cat(outputs).numpy()
 
     def _features(self, video: VideoLike) -> VideoFeatures:

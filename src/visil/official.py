@@ -2,7 +2,7 @@
 
 | file | attention | comparator | keys |
 |---|---|---|---|
-| visil.pth, visil_symmetric.pth | context vector (Eq. 3) | replicate padding | ``attention.*``, ``video_comperator.*`` |
+| visil.pth, visil_symmetric.pth | context (Eq. 3) | replicate padding | ``attention.*``, ``video_comperator.*`` |
 | DnS fg_att, S2VS | hidden layer | zero padding | ``attention.*``, ``visil_head.*``, under ``model`` |
 
 The PCA file holds ``mean``, ``d`` (eigenvalues) and ``V`` (eigenvectors in columns), as ``.pth`` or ``.npz``.
@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from visil.backbones.weights import load_into, read_checkpoint, read_tensors
-from visil.config import Attention
 from visil.comparator import Padding
+from visil.config import Attention
 from visil.errors import ModelError
 from visil.model import ViSiL
 from visil.presets import VISIL_V
@@ -51,14 +51,17 @@ def from_official(
         name=Path(weights).stem, dim=dim, attention=kind, comparator=padding, symmetric=symmetric
     )
     model = ViSiL(config, with_backbone=False)
-    assert model.attention is not None and model.comparator is not None
+    assert model.attention is not None
+    assert model.comparator is not None
     load_into(model.attention, attention, origin)
     load_into(model.comparator, comparator, origin)
     if pca is not None:
         model.whitening = read_pca(pca, dim)
     if backbone_weights is not None:
         if pca is None:
-            raise ModelError("to embed videos, from_official needs the authors' PCA file as well as backbone_weights")
+            raise ModelError(
+                "to embed videos, from_official needs the authors' PCA file as well as backbone_weights"
+            )
         model.load_backbone(backbone_weights)
     return model.eval()
 
@@ -91,7 +94,9 @@ def _read_npz(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         raise ModelError(f"{os.fspath(path)}: could not be read as a PCA file ({error})") from error
 
 
-def _part(tensors: dict[str, Tensor], prefixes: tuple[str, ...], needed: str, origin: str) -> dict[str, Tensor]:
+def _part(
+    tensors: dict[str, Tensor], prefixes: tuple[str, ...], needed: str, origin: str
+) -> dict[str, Tensor]:
     for prefix in prefixes:
         if prefix + needed in tensors:
             return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

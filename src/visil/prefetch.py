@@ -15,7 +15,7 @@ class _End:
         self.error = error
 
 
-class prefetched(Generic[T]):  # noqa: N801 - reads as a verb where it is used
+class prefetched(Generic[T]):
     """Iterate over ``items`` with at most ``ahead`` of them waiting.
 
     An error in the thread is raised where the items are consumed. Use it as a context manager (or exhaust it), so
@@ -25,7 +25,9 @@ class prefetched(Generic[T]):  # noqa: N801 - reads as a verb where it is used
     def __init__(self, items: Iterable[T], ahead: int = 2) -> None:
         self._queue: queue.Queue[T | _End] = queue.Queue(ahead)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._produce, args=(items,), name="visil-prefetch", daemon=True)
+        self._thread = threading.Thread(
+            target=self._produce, args=(items,), name="visil-prefetch", daemon=True
+        )
         self._thread.start()
 
     def __enter__(self) -> prefetched[T]:

@@ -31,6 +31,9 @@ def save(model: ViSiL, folder: Path, *, include_backbone: bool = True) -> None:
         try:
             save_file(tensors, staging / WEIGHTS_FILE, metadata={"format": "pt"})
             (staging / CONFIG_FILE).write_text(model.config.to_json(), "utf-8")
+            shutil.copymode(
+                staging / CONFIG_FILE, staging / WEIGHTS_FILE
+            )  # as readable as any file one writes
             # Weights first: a folder with the new config always has the weights that belong to it.
             os.replace(staging / WEIGHTS_FILE, folder / WEIGHTS_FILE)
             os.replace(staging / CONFIG_FILE, folder / CONFIG_FILE)
@@ -45,7 +48,9 @@ def load(name: str | os.PathLike[str]) -> ViSiL:
     folder = Path(name)
     if not folder.is_dir():
         if folder.exists():
-            raise ModelError(f"{folder}: is a file; a model is a folder with {CONFIG_FILE} and {WEIGHTS_FILE}")
+            raise ModelError(
+                f"{folder}: is a file; a model is a folder with {CONFIG_FILE} and {WEIGHTS_FILE}"
+            )
         if not is_hub_id(os.fspath(name)):
             raise ModelError(f"{name}: no such model folder, and not a hub id (organisation/model)")
         folder = pull_from_hub(os.fspath(name))
@@ -73,7 +78,9 @@ def load_folder(folder: Path) -> ViSiL:
 def is_hub_id(name: str) -> bool:
     """Whether ``name`` has the form of a hub id: two plain words and one slash."""
     parts = name.split("/")
-    return len(parts) == 2 and all(p and p.strip(".") and all(c.isalnum() or c in "-_." for c in p) for p in parts)
+    return len(parts) == 2 and all(
+        p and p.strip(".") and all(c.isalnum() or c in "-_." for c in p) for p in parts
+    )
 
 
 def pull_from_hub(name: str) -> Path:
@@ -81,7 +88,9 @@ def pull_from_hub(name: str) -> Path:
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
-        raise ModelError(f"{name}: loading from the hub needs huggingface_hub: pip install 'visil[hub]'") from None
+        raise ModelError(
+            f"{name}: loading from the hub needs huggingface_hub: pip install 'visil[hub]'"
+        ) from None
     try:
         hf_hub_download(name, WEIGHTS_FILE)
         return Path(hf_hub_download(name, CONFIG_FILE)).parent

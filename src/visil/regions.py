@@ -6,6 +6,7 @@ Every function takes the chosen stages' feature maps, each [B, C_k, H_k, W_k], a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil
 
 import torch
@@ -92,7 +93,9 @@ def rmac_regions(height: int, width: int, levels: int = 3) -> list[tuple[int, in
         side = max(1, 2 * short // (level + 1))
         down = level + (extra if height > width else 0)
         across = level + (extra if width > height else 0)
-        regions += [(t, left, side) for t in _spread(height, side, down) for left in _spread(width, side, across)]
+        regions += [
+            (t, left, side) for t in _spread(height, side, down) for left in _spread(width, side, across)
+        ]
     return regions
 
 
@@ -104,7 +107,7 @@ def _spread(size: int, side: int, count: int) -> list[int]:
 
 def _even_step(starts: Sequence[int]) -> int:
     """The common step of a grid, or 0 where it has none."""
-    steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(starts)}
     if not steps:
         return 1
     return steps.pop() if len(steps) == 1 and 0 not in steps else 0

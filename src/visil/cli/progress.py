@@ -21,7 +21,13 @@ def frame_counter(quiet: bool = False) -> Iterator[Counter]:
 
     from visil.video import probe
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn("frames"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("frames"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def counter(video: str) -> Callable[[int], None]:

@@ -29,7 +29,8 @@ def relation(verdict: Verdict, segments: Sequence[Segment]) -> str:
     shared = covered([s.query for s in segments])
     first = segments[0]
     more = f", in {len(segments)} stretches" if len(segments) > 1 else ""
-    return f"{verdict}: {shared:.0f} s shared{more}, from {clock(first.query[0])} here and {clock(first.target[0])} there"
+    where = f"from {clock(first.query[0])} in the query and {clock(first.target[0])} in the target"
+    return f"{verdict}: {shared:.0f} s shared{more}, {where}"
 
 
 def covered(spans: Sequence[tuple[float, float]]) -> float:

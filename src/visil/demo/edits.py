@@ -179,7 +179,7 @@ def recode(bit_rate: int, fps: float = FPS) -> Edit:
         encoder, decoder = CodecContext.create(CODEC, "w"), CodecContext.create("h264", "r")
         assert isinstance(encoder, VideoCodecContext)
         assert isinstance(decoder, VideoCodecContext)
-        set_up(encoder, first, rate)
+        set_up(encoder, first, rate, threads=1)  # with more, what a limited bit rate gives is left to chance
         encoder.bit_rate = bit_rate
         encoder.options = {"preset": "veryfast", "maxrate": str(bit_rate), "bufsize": str(2 * bit_rate)}
         for picture in chain(video_frames(frames, first, rate), [None]):

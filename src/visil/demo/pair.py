@@ -17,8 +17,10 @@ from visil.video.frames import Image
 
 Span = tuple[float, float]
 
-QUERY_SCENES = (("rocket", 10.0), ("chelsea", 10.0), ("coffee", 10.0), ("motorcycle_left", 10.0))
-"""Photograph and seconds."""
+QUERY_SHOTS = tuple(
+    (name, 5.0, take) for name in ("rocket", "chelsea", "coffee", "motorcycle_left") for take in (0, 1)
+)
+"""Photograph, seconds and camera move: four scenes of two shots each."""
 CROPPED = (6.0, 20.0)
 """Seconds of the query that the target shows cropped, captioned, darker and squeezed: 14, over a cut."""
 FASTER = (27.0, 37.0)
@@ -46,18 +48,18 @@ def make_pair(folder: str | os.PathLike[str], *, size: tuple[int, int] = SIZE, f
         raise UsageError(reason) from error
     query, target = place / "query.mp4", place / "target.mp4"
 
-    def scene(name: str, seconds: float, part: Span | None = None) -> Iterator[Image]:
-        return render_scene(photograph(name), seconds, fps, size, part=part)
+    def shot(name: str, seconds: float, take: int = 0, part: Span | None = None) -> Iterator[Image]:
+        return render_scene(photograph(name), seconds, fps, size, take, part=part)
 
     def footage(start: float, end: float) -> Iterator[Image]:
         """What the query shows from ``start`` to ``end``."""
         begin = 0.0
-        for name, seconds in QUERY_SCENES:
+        for name, seconds, take in QUERY_SHOTS:
             if start < begin + seconds and end > begin:
-                yield from scene(name, seconds, (max(0.0, start - begin), min(seconds, end - begin)))
+                yield from shot(name, seconds, take, (max(0.0, start - begin), min(seconds, end - begin)))
             begin += seconds
 
-    length = sum(seconds for _, seconds in QUERY_SCENES)
+    length = sum(seconds for _, seconds, _ in QUERY_SHOTS)
     cropped = edited(
         footage(*CROPPED),
         crop(0.8, 0.4, 0.3),
@@ -67,12 +69,14 @@ def make_pair(folder: str | os.PathLike[str], *, size: tuple[int, int] = SIZE, f
     )
     faster = edited(footage(*FASTER), speed(FASTER_BY), border(0.12))
     parts: list[tuple[Iterator[Image], float, Span | None]] = [
-        (scene("hubble_deep_field", 10), 10, None),
-        (scene("camera", 8), 8, None),
+        (shot("hubble_deep_field", 6), 6, None),
+        (shot("retina", 5), 5, None),
+        (shot("camera", 7), 7, None),
         (cropped, CROPPED[1] - CROPPED[0], CROPPED),
-        (scene("coins", 12), 12, None),
+        (shot("coins", 6), 6, None),
+        (shot("ihc", 6), 6, None),
         (faster, (FASTER[1] - FASTER[0]) / FASTER_BY, FASTER),
-        (scene("astronaut", 8), 8, None),
+        (shot("astronaut", 8), 8, None),
     ]
     truth: list[tuple[Span, Span]] = []
     time = 0.0

@@ -32,7 +32,7 @@ _FILES = (
 # The photograph is enlarged so that a pixel of the frame is about this many of its own across, and the camera
 # takes every one of them: four times as quick as interpolating, and as smooth.
 _OVERSAMPLING = 2
-_ZOOM = (1.15, 1.75)
+_ZOOM = (1.15, 2.1)
 _TILT = math.radians(2.5)
 _SWAY = 0.004
 
@@ -105,10 +105,10 @@ class _Camera:
         self.picture = picture
         self.wide = wide
         self.fit = min(picture.width / wide[0], picture.height / wide[1])
-        near, far = random.uniform(1.5, _ZOOM[1]), random.uniform(_ZOOM[0], 1.35)
+        near, far = random.uniform(1.7, _ZOOM[1]), random.uniform(_ZOOM[0], 1.3)
         self.zoom = (near, far) if random.random() < 0.5 else (far, near)
         heading = random.uniform(0, 2 * math.pi)
-        reach = random.uniform(0.6, 1.0)
+        reach = random.uniform(0.8, 1.2)
         self.pan = (reach * math.cos(heading), reach * math.sin(heading))
         self.tilt = random.uniform(-_TILT, _TILT, 2)
         self.sway = random.uniform(0, 2 * math.pi, 4)

@@ -9,11 +9,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from visil.errors import UsageError
+from visil.errors import UsageError, printable
 from visil.report.files import replacing
 from visil.video.frames import Image
 
 if TYPE_CHECKING:
+    from av.container import OutputContainer
     from av.video.codeccontext import VideoCodecContext
     from av.video.frame import VideoFrame
 
@@ -38,7 +39,7 @@ def write_video(
     rate = Fraction(fps).limit_denominator(1001)
     with replacing(path) as fresh:
         try:
-            with av.open(fresh, "w") as container:
+            with _opened(fresh) as container:
                 stream = container.add_stream(CODEC, rate=rate, options={"preset": preset, "crf": str(crf)})
                 assert isinstance(stream, VideoStream)
                 set_up(stream.codec_context, first, rate)
@@ -46,17 +47,27 @@ def write_video(
                     container.mux(stream.encode(frame))
                 container.mux(stream.encode(None))
         except av.error.FFmpegError as error:
-            raise UsageError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from error
+            reason = error.strerror or "the encoder failed"
+            raise UsageError(f"{printable(os.fspath(path))}: cannot be written: {reason}") from error
     return Path(path)
 
 
-def set_up(codec: VideoCodecContext, first: Image, rate: Fraction) -> None:
+def _opened(path: Path) -> OutputContainer:
+    import av
+
+    try:
+        return av.open(path, "w")
+    except ValueError as error:
+        raise UsageError(f"a video cannot be written as {path.suffix or 'a file without suffix'}") from error
+
+
+def set_up(codec: VideoCodecContext, first: Image, rate: Fraction, threads: int = THREADS) -> None:
     """Give an encoder the size and pace of the frames it will get."""
     codec.height, codec.width = first.shape[:2]
     codec.pix_fmt = "yuv420p"
     codec.framerate = rate
     codec.time_base = 1 / rate
-    codec.thread_count = THREADS
+    codec.thread_count = threads
 
 
 def video_frames(frames: Iterable[Image], first: Image, rate: Fraction) -> Iterator[VideoFrame]:

@@ -52,7 +52,9 @@ class FrameMatrix:
             query = self._query[top:bottom].to(self.dtype).transpose(0, 1)  # [R, x, C]
             for left in range(0, self.shape[1], width):
                 right = min(left + width, self.shape[1])
-                result[top - start : bottom - start, left:right] = self._tile(query, self._target[:, left:right])
+                result[top - start : bottom - start, left:right] = self._tile(
+                    query, self._target[:, left:right]
+                )
         return result
 
     def full(self) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,8 +22,9 @@ def replacing(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
     final = Path(path)
     fresh = final.parent / f".visil-{secrets.token_hex(8)}{final.suffix[:16]}"
     try:
-        if final.is_dir():
-            raise IsADirectoryError(None, "it is a folder")
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(final).st_mode):
+                raise IsADirectoryError(None, "it is a folder")
         fresh.touch(exist_ok=False)
     except (OSError, ValueError) as error:
         raise _cannot_write(final, error) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,51 @@ def shortened(text: str, length: int) -> str:
     return f"{text[: length - 1 - tail]}…{text[-tail:]}"
 
 
-def write(figure: Figure, x: float, y: float, text: str, **style: Any) -> Text:
-    """Put text on a figure, ``x`` and ``y`` as shares of it; nothing in it is taken for markup."""
-    drawable, font = _fitted(text, style.pop("weight", "normal"))
-    return figure.text(x, y, drawable, font=font, parse_math=False, usetex=False, **style)
+def write(figure: Figure, x: float, y: float, text: str, *, weight: str = "normal", **style: Any) -> float:
+    """Put text on a figure, in inches from its top left; gives its length. Nothing in it is taken for markup."""
+    return _length(_written(figure, x, y, text, weight, style))
 
 
-def _fitted(text: str, weight: str) -> tuple[str, FontProperties]:
+def write_within(
+    figure: Figure,
+    x: float,
+    y: float,
+    text: Callable[[int], str],
+    room: float,
+    *,
+    weight: str = "normal",
+    **style: Any,
+) -> None:
+    """Put text on a figure, not longer than ``room``; ``text`` says it in at most so many characters."""
+    limit = int(room * 20)
+    while True:
+        written = _written(figure, x, y, text(limit), weight, style)
+        length = _length(written)
+        if length <= room or limit <= 4:
+            return
+        written.remove()
+        limit = max(4, min(limit - 1, int(limit * room / length)))
+
+
+def _written(figure: Figure, x: float, y: float, text: str, weight: str, style: dict[str, Any]) -> Text:
+    width, height = figure.get_size_inches()
+    drawable, font = _drawable(text, weight)
+    style = {**style, "font": font, "parse_math": False, "usetex": False}
+    return figure.text(x / width, 1 - y / height, drawable, **style)
+
+
+def _length(text: Text) -> float:
+    """How long a line of text is, upright or not, in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = text.get_figure(root=True)
+    assert figure is not None
+    canvas = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
+    extent = text.get_window_extent(canvas.get_renderer())  # type: ignore[no-untyped-call]
+    return max(extent.width, extent.height) / figure.dpi
+
+
+def _drawable(text: str, weight: str) -> tuple[str, FontProperties]:
     """The text with what no font can draw replaced, and the fonts for it."""
     from matplotlib.font_manager import FontProperties
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -10,7 +13,7 @@ from visil.errors import VisilError
 from visil.localize import Segment
 from visil.match import Match
 from visil.report.display import Axis, duration, shared_seconds, span
-from visil.report.lettering import file_name, shortened, visible, write
+from visil.report.lettering import file_name, shortened, visible, write, write_within
 from visil.report.panels import (
     FAINT,
     INK,
@@ -168,10 +171,10 @@ def _thumbnails(path: str | None, times: Axis, room: float) -> list[Image]:
 
 
 def _limits(matrix: NDArray[np.floating]) -> tuple[float, float]:
-    """The values that are darkest and lightest; far enough apart that noise does not look like a match."""
+    """The values drawn darkest and lightest, far enough apart that noise does not look like a match."""
     step = max(1, int((matrix.size / 1e6) ** 0.5))
     low = float(np.percentile(matrix[::step, ::step], 5))
-    return low, max(float(matrix.max()), low + 0.4)
+    return low, max(float(matrix.max()), min(1.0, low + 0.6), low + 0.05)
 
 
 def _marks(segments: list[Segment], most: int) -> tuple[list[Mark], list[Segment]]:
@@ -200,27 +203,37 @@ def _draw_output(
 
 def _draw_names(figure: Figure, match: Match, main: Box) -> None:
     """Which axis is which video."""
-    style = {"size": 9.5, "color": INK, "ha": "center", "va": "center"}
-    query = shortened(file_name(match.query_path, ""), int(main.height * 9))
-    target = shortened(file_name(match.target_path, ""), int(main.width * 9))
+    style: dict[str, Any] = {"size": 9.5, "color": INK, "ha": "center", "va": "center"}
     middle_x, middle_y = main.x + main.width / 2, main.y + main.height / 2
-    _write(figure, MARGIN + 0.06, middle_y, f"query: {query}" if query else "query", rotation=90, **style)
-    _write(figure, middle_x, main.bottom + 0.4, f"target: {target}" if target else "target", **style)
+    query = _labelled("query", match.query_path)
+    write_within(figure, MARGIN + 0.06, middle_y, query, main.height, rotation=90, **style)
+    write_within(
+        figure, middle_x, main.bottom + 0.4, _labelled("target", match.target_path), main.width, **style
+    )
+
+
+def _labelled(role: str, path: str | None) -> Callable[[int], str]:
+    name = file_name(path, "")
+    return lambda limit: f"{role}: {shortened(name, limit)}" if name else role
 
 
 def _draw_header(figure: Figure, match: Match, title: str | None) -> None:
     query, target = file_name(match.query_path, "query"), file_name(match.target_path, "target")
-    room = int((figure.get_size_inches()[0] - 2 * MARGIN) * 7.4)
-    each = (room - 5) // 2
-    spare = max(0, each - len(query)), max(0, each - len(target))
-    names = f"{shortened(query, each + spare[1])}  →  {shortened(target, each + spare[0])}"
-    headline = shortened(visible(title), room) if title is not None else names
-    _write(figure, MARGIN, 0.33, headline, size=14, weight="bold", color=INK, va="center")
+
+    def headline(limit: int) -> str:
+        if title is not None:
+            return shortened(visible(title), limit)
+        each = limit // 2
+        spare = max(0, each - len(query)), max(0, each - len(target))
+        return f"{shortened(query, each + spare[1])}  →  {shortened(target, each + spare[0])}"
+
+    room = figure.get_size_inches()[0] - 2 * MARGIN
+    write_within(figure, MARGIN, 0.33, headline, room, size=14, weight="bold", color=INK, va="center")
     chip = {"boxstyle": "round,pad=0.35", "facecolor": VERDICT_COLOURS[match.verdict], "edgecolor": "none"}
-    style = {"size": 10, "va": "center"}
-    _write(figure, MARGIN + 0.05, 0.7, match.verdict, color="white", weight="bold", bbox=chip, **style)
-    start = MARGIN + 0.3 + 0.092 * len(match.verdict)
-    _write(figure, start, 0.7, _sentence(match), color=INK, **style)
+    style: dict[str, Any] = {"size": 10, "va": "center"}
+    x = MARGIN + 0.05
+    x += write(figure, x, 0.7, match.verdict, color="white", weight="bold", bbox=chip, **style)
+    write(figure, x + 0.22, 0.7, _sentence(match), color=INK, **style)
 
 
 def _sentence(match: Match) -> str:
@@ -235,22 +248,16 @@ def _sentence(match: Match) -> str:
 
 def _draw_list(figure: Figure, box: Box, marks: list[Mark], more: int, plane: Plane) -> None:
     tenths = min(plane.query.seconds, plane.target.seconds) < 10
-    style = {"size": 9, "va": "center"}
+    style: dict[str, Any] = {"size": 9, "va": "center"}
     middle = box.y + ROW / 2
-    _write(figure, box.x, middle, "query → target", color=FAINT, **style)
-    _write(figure, box.right, middle, "similarity", color=FAINT, ha="right", **style)
+    write(figure, box.x, middle, "query → target", color=FAINT, **style)
+    write(figure, box.right, middle, "similarity", color=FAINT, ha="right", **style)
     for mark in marks:
         middle += ROW
         draw_number(figure, box.x + 0.09, middle, mark)
         segment = mark.segment
         times = f"{span(segment.query, tenths=tenths)} → {span(segment.target, tenths=tenths)}"
-        _write(figure, box.x + 0.3, middle, times, color=INK, **style)
-        _write(figure, box.right, middle, f"{segment.score:.2f}", color=INK, ha="right", **style)
+        write(figure, box.x + 0.3, middle, times, color=INK, **style)
+        write(figure, box.right, middle, f"{segment.score:.2f}", color=INK, ha="right", **style)
     if more:
-        _write(figure, box.x + 0.3, middle + ROW, f"and {more} more", color=FAINT, **style)
-
-
-def _write(figure: Figure, x: float, y: float, text: str, **style: object) -> None:
-    """Text at a place in inches from the top left."""
-    width, height = figure.get_size_inches()
-    write(figure, x / width, 1 - y / height, text, **style)
+        write(figure, box.x + 0.3, middle + ROW, f"and {more} more", color=FAINT, **style)

@@ -25,8 +25,17 @@ class Clock:
     been cut (joined recordings, damage), and time resumes one frame interval after the previous frame.
     """
 
-    def __init__(self, rate: float | None = None, declared_duration: float | None = None) -> None:
-        """``rate`` (frames per second) and ``declared_duration`` (seconds) are what the file declares."""
+    def __init__(
+        self,
+        rate: float | None = None,
+        declared_duration: float | None = None,
+        longest_undeclared: float = BELIEVED_UNDECLARED,
+    ) -> None:
+        """``rate`` (frames per second) and ``declared_duration`` (seconds) are what the file declares.
+
+        Where it declares no duration, gaps of up to ``longest_undeclared`` seconds are believed.
+        """
+        self.longest_undeclared = longest_undeclared
         believable = rate is not None and SLOWEST_RATE <= rate <= FASTEST_RATE
         self.declared_interval = 1 / rate if rate and believable else None
         self.declared_duration = declared_duration
@@ -96,5 +105,5 @@ class Clock:
         if gap > LONGEST_GAP or self.time + gap > LONGEST_HELD_VIDEO:
             return False
         if self.declared_duration is None:
-            return gap <= BELIEVED_UNDECLARED
+            return gap <= self.longest_undeclared
         return self.time + gap <= self.declared_duration + DECLARED_SLACK

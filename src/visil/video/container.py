@@ -58,28 +58,41 @@ def open_video(path: AnyPath, threads: int = 1) -> Iterator[tuple[InputContainer
     import av
     import av.error
 
-    options = {
+    container_options = {
         "format_whitelist": f"{VIDEO_DEMUXERS},{AUDIO_DEMUXERS}",
         "protocol_whitelist": "file",
-        "max_pixels": str(MAX_PIXELS),
     }
+    # For the decoders that look into the file while it is opened. Before 17, PyAV crashes on options for
+    # streams that it comes to know only then, as in MPEG-TS.
+    decoder_options = {"max_pixels": str(MAX_PIXELS)}
     with plain_errors(path):
         try:
             # "file:" and an absolute path: a name like "concat:a.mp4" or "-" is only a name.
             container = av.open(
-                "file:" + os.path.abspath(path), mode="r", options=options, metadata_errors="replace"
+                "file:" + os.path.abspath(path),
+                mode="r",
+                options=decoder_options if pyav_version() >= 17 else {},
+                container_options=container_options,
+                metadata_errors="replace",
             )
         except av.error.FFmpegError as error:
             raise VideoError(path, _why_not_video(path)) from error
     try:
         with plain_errors(path):
             stream = _video_stream(container, path)
-            stream.codec_context.options = {"max_pixels": str(MAX_PIXELS)}
+            stream.codec_context.options = decoder_options
             stream.codec_context.thread_count = threads
             stream.codec_context.thread_type = "NONE" if threads == 1 else "AUTO"
         yield container, stream
     finally:
         container.close()
+
+
+def pyav_version() -> int:
+    """PyAV's major version."""
+    import av
+
+    return int(av.__version__.split(".")[0])
 
 
 def _video_stream(container: InputContainer, path: AnyPath) -> VideoStream:

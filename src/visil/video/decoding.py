@@ -24,6 +24,8 @@ logger = logging.getLogger("visil")
 MOST_BAD_PACKETS_IN_A_ROW = 2000
 MOST_READ_ERRORS_IN_A_ROW = 16
 
+# Where recordings may have been joined, a longer gap in the time stamps, in seconds, is taken for a joint.
+LONGEST_GAP_IN_ONE_RECORDING = 10.0
 AVFMT_TS_DISCONT = 0x0200
 
 
@@ -43,9 +45,11 @@ class Decoder:
         self.path = path
         self.damaged = 0
         self.tick = float(stream.time_base or Fraction(1, 90000))
-        # There the "declared" duration is only the span of the stamps, which proves nothing about them.
-        declared = None if stamps_may_restart(container) else declared_duration(container, stream)
-        self.clock = Clock(frame_rate(stream), declared)
+        if stamps_may_restart(container):
+            # There the "declared" duration is only the span of the stamps, which proves nothing about them.
+            self.clock = Clock(frame_rate(stream), None, LONGEST_GAP_IN_ONE_RECORDING)
+        else:
+            self.clock = Clock(frame_rate(stream), declared_duration(container, stream))
 
     def frames(self) -> Iterator[TimedFrame]:
         """All frames in order of display; a :class:`VideoError` where there is not one."""

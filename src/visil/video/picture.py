@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
 from visil.video.colour import FULL, Colour, colour_of
+from visil.video.container import pyav_version
 from visil.video.frames import Image
 from visil.video.geometry import (
     LONGEST_STRIP,
@@ -30,13 +31,12 @@ class Converter:
     """Converts the frames of one stream; keeps swscale's tables from frame to frame."""
 
     def __init__(self, pixel_aspect: Fraction) -> None:
-        import av
         from av.video.reformatter import VideoReformatter
 
         self.pixel_aspect = pixel_aspect
         self._swscale = VideoReformatter()
         # PyAV before 17 scales in one thread and has no such argument.
-        self._extra = {"threads": 1} if int(av.__version__.split(".")[0]) >= 17 else {}
+        self._extra = {"threads": 1} if pyav_version() >= 17 else {}
 
     def display_size(self, frame: VideoFrame) -> Size:
         """The size at which a frame is meant to be seen."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from visil.errors import UsageError, VideoError
 from visil.video import images
 from visil.video.container import open_video, plain_errors
-from visil.video.decoding import Decoder, stamps_may_restart
+from visil.video.decoding import LONGEST_GAP_IN_ONE_RECORDING, Decoder, stamps_may_restart
 from visil.video.frames import Image
 from visil.video.geometry import believable_pixel_aspect
 from visil.video.paths import AnyPath, kind_of
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 READ_ON = 2.0
 # A seek may land after the time asked for; then it is asked for that much earlier, in seconds.
 STEPS_BACK = (0.0, 2.0, 15.0, 120.0)
-# Joined recordings restart their stamps; frames do not lie further apart than this in one recording.
-LONGEST_STAMP_GAP = 10.0
 
 
 def frames_at(path: AnyPath, times: Sequence[float], height: int = 96, *, fps: float = 1.0) -> list[Image]:
@@ -99,7 +97,7 @@ def _stamps_run_through(decoder: Decoder) -> bool:
     for packet in decoder.container.demux(decoder.stream):
         if packet.dts is None:
             continue
-        if last is not None and not 0 <= (packet.dts - last) * decoder.tick <= LONGEST_STAMP_GAP:
+        if last is not None and not 0 <= (packet.dts - last) * decoder.tick <= LONGEST_GAP_IN_ONE_RECORDING:
             return False
         last = packet.dts
     return last is not None
