@@ -169,7 +169,10 @@ def test_a_failure_leaves_the_old_picture_and_nothing_else(
 def test_importing_visil_does_not_import_matplotlib() -> None:
     code = "import sys, visil, visil.match, visil.report; sys.exit('matplotlib' in sys.modules)"
     assert (
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": "src"}).returncode == 0
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ).returncode
+        == 0
     )
 
 

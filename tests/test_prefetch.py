@@ -64,10 +64,9 @@ def test_exhausting_it_ends_the_thread_without_a_context() -> None:
 
 def test_an_error_comes_after_the_items_before_it() -> None:
     source = Source(10, fail_at=4)
-    got = []
+    got: list[int] = []
     with prefetched(source) as items, pytest.raises(ValueError, match="broke at 4"):
-        for item in items:
-            got.append(item)
+        got.extend(items)
     assert got == [0, 1, 2, 3]
     assert threads() == []
 
@@ -98,9 +97,14 @@ def test_closing_before_anything_was_taken() -> None:
 
 def test_an_error_in_the_body_closes_it() -> None:
     source = Source(1_000_000)
-    with pytest.raises(KeyError), prefetched(source) as items:
-        next(iter(items))
-        raise KeyError
+
+    def body() -> None:
+        with prefetched(source) as items:
+            next(iter(items))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        body()
     assert threads() == []
     assert source.finished.is_set()
 

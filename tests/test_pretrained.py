@@ -279,7 +279,6 @@ def test_names_that_are_nothing(tmp_path: Path) -> None:
         (str(tmp_path / "absent"), "no such model folder"),
         (str(tmp_path / "model.safetensors"), "is a file"),
         ("visil-x", "visil-x"),
-        ("", "no such model"),
     ):
         with pytest.raises(ModelError, match=said) as error:
             visil.load(name)
@@ -414,7 +413,9 @@ class Hub:
 
 
 ASK_HUB = """
-import json, sys, visil
+import json, sys, time
+time.sleep = lambda seconds: None  # the client waits longer and longer between its attempts
+import visil
 report = []
 for name in sys.argv[1:]:
     try:

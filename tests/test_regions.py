@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil, sqrt
 
 import numpy as np
@@ -75,7 +76,7 @@ def test_windows_of_any_map_lie_inside_it(size: int, level: int) -> None:
 def test_windows_leave_no_gap(size: int, level: int) -> None:
     """Where the map has a cell for every window, each cell but a last few lies in one."""
     length, starts = regions.region_windows(size, level)
-    steps = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(starts)]
     if size >= level:
         assert all(1 <= step <= max(length, ceil(size / level)) for step in steps)
     assert size - (starts[-1] + length) < ceil(length / 2)

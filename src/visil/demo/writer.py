@@ -1,4 +1,4 @@
-"""Frames into a video file: H.264 in the container that the suffix names; same frames, same bytes."""
+"""Frames into a video file: H.264 in the container that the suffix names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from visil.errors import UsageError, printable
-from visil.report.files import replacing
+from visil.files import replacing
 from visil.video.frames import Image
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CODEC = "libx264"
 THREADS = 2
-"""Fixed: the encoder's output depends on it."""
+"""Fixed, so that the same frames give the same file on any machine."""
 
 
 def write_video(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from visil.errors import UsageError, printable
-from visil.report.files import replacing
+from visil.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def plot_match(match: Match, path: str | os.PathLike[str], *, title: str | None 
     Thumbnails come from the videos themselves; where one cannot be read, its side goes without. ``title``
     stands in the place of the two file names.
     """
-    form = _format(path)
+    form = check_plot_path(path)
     with replacing(path) as fresh:
         from visil.report.match_figure import match_figure
 
@@ -50,14 +50,15 @@ def plot_attention(
     regions to draw; without it, the finest level that R holds: 9 is 3×3, and 14 = 1 + 4 + 9 is drawn as its
     3×3. Of more than eight frames, eight are drawn.
     """
-    form = _format(path)
+    form = check_plot_path(path)
     with replacing(path) as fresh:
         from visil.report.attention_figure import attention_figure
 
         _save(attention_figure(np.asarray(frames), np.asarray(weights, np.float64), grid), fresh, form)
 
 
-def _format(path: str | os.PathLike[str]) -> str:
+def check_plot_path(path: str | os.PathLike[str]) -> str:
+    """The format that a picture's suffix names; a :class:`UsageError` where it is none of ours."""
     suffix = Path(path).suffix.lower().lstrip(".").replace("jpeg", "jpg")
     if suffix not in FORMATS:
         raise UsageError(
