@@ -73,7 +73,7 @@ def make_pairs(
 ) -> list[Pair]:
     """``count`` related pairs and as many unrelated ones."""
     copies: dict[str, list[str]] = {}
-    for name in features:
+    for name in sorted(features):
         if "|" in name:
             copies.setdefault(name.split("|")[0], []).append(name)
     pairs = []
@@ -188,7 +188,7 @@ def calibrate(pairs: list[Pair], config: LocalizeConfig) -> Calibration:
             + 1e-4 * weights[1:].square().sum()
         )
         loss.backward()
-        return float(loss)
+        return float(loss.detach())
 
     optimiser.step(closure)
     bias, score, stretch = weights.detach().tolist()

@@ -219,9 +219,8 @@ def test_from_eigen_sorts_and_adds_epsilon(channels: int, seed: int, whiten: boo
             expected[n, k] = total / np.sqrt(values[axis] + 1e-7) if whiten else total
         expected[n] /= np.sqrt((expected[n] ** 2).sum())
 
-    layer = Whitening.from_eigen(
-        *(torch.from_numpy(a) for a in (mean, values, vectors)), dim=dim, whiten=whiten
-    )
+    tensors = (torch.from_numpy(mean), torch.from_numpy(values), torch.from_numpy(vectors))
+    layer = Whitening.from_eigen(*tensors, dim=dim, whiten=whiten)
     np.testing.assert_allclose(layer(torch.from_numpy(x)).numpy(), expected, atol=1e-9)
 
 

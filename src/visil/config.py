@@ -49,8 +49,13 @@ class ViSiLConfig:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
+        _require(isinstance(self.backbone, str), "backbone must be a name")
+        for name, values in (("stages", self.stages), ("levels", self.levels)):
+            _require(all(type(v) is int for v in values), f"{name} must be whole numbers")
+        _require(self.dim is None or type(self.dim) is int, "dim must be a whole number")
         _require(self.pooling in get_args(Pooling), f"unknown pooling {self.pooling!r}")
         _require(bool(self.stages) and list(self.stages) == sorted(set(self.stages)), "stages must rise")
+        _require(min(self.stages) >= 0, "stages count from 0")
         _require(bool(self.levels) and all(level >= 1 for level in self.levels), "levels must be 1 or more")
         _require(self.dim is None or self.dim >= 1, "dim must be 1 or more")
         _require(self.attention in (None, *get_args(Attention)), f"unknown attention {self.attention!r}")
@@ -81,7 +86,7 @@ class ViSiLConfig:
             if values.pop("format", FORMAT) > FORMAT:
                 raise ModelError(f"{origin}: was written by a newer visil; upgrade to read it")
             return cls._from_mapping(values)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ModelError(f"{origin}: {error}") from error
         except ModelError as error:
             raise ModelError(str(error) if origin in str(error) else f"{origin}: {error}") from None

@@ -39,9 +39,10 @@ class VideoFeatures:
     @property
     def ends(self) -> Tensor:
         """When each frame gives way to the next, in seconds [T]: a frame stands for the time until then."""
-        steps = self.timestamps.diff()
+        times = self.timestamps.double()
+        steps = times.diff()
         step = float(steps.median()) if len(steps) else 1.0
-        last = float(self.timestamps[-1]) + step
-        if self.duration is not None and self.duration > float(self.timestamps[-1]):
+        last = float(times[-1]) + step
+        if self.duration is not None and self.duration > float(times[-1]):
             last = min(last, self.duration)
-        return torch.cat([self.timestamps[1:], self.timestamps.new_tensor([last])])
+        return torch.cat([times[1:], times.new_tensor([last])])

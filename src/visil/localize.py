@@ -10,7 +10,7 @@ Several matches in one pair are several beginnings. docs/localisation.md says wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ STEPS = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1))
 MEMORY = max(rows for rows, _ in STEPS)
 """Earlier rows that a path can come from."""
 
-
 MAX_PENDING = 1 << 18
 """Path ends noted before they are boiled down to one for each beginning."""
 
@@ -41,6 +40,9 @@ _FOUND = np.dtype(
     ]
 )
 
+SHORT_SHARE = 0.8
+"""Part of a perfect match's gain that videos of very few frames must reach."""
+
 
 @dataclass(frozen=True)
 class LocalizeConfig:
@@ -48,12 +50,17 @@ class LocalizeConfig:
 
     threshold: float = 0.5
     """Similarity at which a pair of frames speaks neither for nor against a match."""
-    min_gain: float = 0.5
+    min_gain: float = 0.4
     """A path whose summed gain stays below this is no match."""
     give_up: float = 0.6
     """A path that has fallen this far below its best is over."""
     bend: float = 0.05
     """Cost of every step other than (1,1): prefers straight lines."""
+
+    def for_length(self, frames: int) -> LocalizeConfig:
+        """For a pair whose shorter video has so few frames that even a perfect match could not gain enough."""
+        reachable = SHORT_SHARE * (1 - self.threshold) * frames
+        return self if self.min_gain <= reachable else replace(self, min_gain=reachable)
 
 
 @dataclass(frozen=True)
@@ -108,10 +115,14 @@ class Localizer:
     """Reads S_f row by row; :meth:`paths` tells what it found."""
 
     def __init__(self, columns: int, config: LocalizeConfig | None = None) -> None:
+        if columns < 1:
+            raise UsageError("a matrix needs at least one column")
         self.config = config or LocalizeConfig()
         self._columns = columns
         self._rows = [_Row.empty(columns) for _ in range(MEMORY)]  # the latest first
         self._next = 0
+        self._quiet = MEMORY
+        """Rows since the last one that a path runs through."""
         self._found: list[NDArray[np.void]] = []
         self._pending = 0
 
@@ -119,8 +130,13 @@ class Localizer:
         """Take in the next rows, [h, columns]."""
         if strip.ndim != 2 or strip.shape[1] != self._columns:
             raise UsageError(f"expected rows of {self._columns} frames, got {list(strip.shape)}")
-        for row in np.asarray(strip, np.float32):
-            self._step(row)
+        strip = np.asarray(strip, np.float32)
+        speaks = strip.max(axis=1) > self.config.threshold
+        for row, speaks_for_a_match in zip(strip, speaks, strict=True):
+            if speaks_for_a_match or self._quiet < MEMORY:
+                self._step(row)
+            else:  # no path is under way and none can begin: most rows of most pairs
+                self._next += 1
 
     def _step(self, similarity: Floats) -> None:
         config, columns = self.config, self._columns
@@ -150,6 +166,7 @@ class Localizer:
         over = (new.gain <= 0) | (new.gain < new.best - config.give_up)
         new.gain[over] = 0
         new.best[over] = 0
+        self._quiet = 0 if new.gain.any() else self._quiet + 1
         self._note(new)
         self._rows = [new, *self._rows[:-1]]
         self._next += 1
@@ -218,9 +235,9 @@ def segments(
 
 
 def _same_place(path: Path, stronger: Path) -> bool:
-    """Whether most of ``path`` lies where ``stronger`` lies, on both axes: the same footage at another slant."""
+    """Whether half or more of ``path`` lies where ``stronger`` does, on both axes: the same footage aslant."""
     return all(
-        2 * _overlap(mine, theirs) > mine[1] - mine[0] + 1
+        2 * _overlap(mine, theirs) >= mine[1] - mine[0] + 1
         for mine, theirs in ((path.query, stronger.query), (path.target, stronger.target))
     )
 

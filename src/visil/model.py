@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from visil import regions
 from visil.attention import ContextAttention, HiddenAttention
 from visil.backbones import Backbone, backbone_spec
+from visil.backbones.folding import folded
 from visil.backbones.weights import load_into, read_checkpoint
 from visil.calibration import verdict
 from visil.comparator import SHORTEST, Comparator
@@ -69,6 +70,10 @@ class ViSiL(nn.Module):
             self.attention = _attention(config, self.dim)
             self.comparator = Comparator(config.comparator) if config.comparator else None
         self.backbone = backbone if with_backbone else None
+        self.why_no_backbone = (
+            "this model was loaded without a backbone: it compares features, but embeds nothing"
+        )
+        self._folded: list[Backbone] = []  # a list, so that torch does not take it for a part to save
         self.eval()
 
     # ------------------------------------------------------------------ videos to features
@@ -106,10 +111,9 @@ class ViSiL(nn.Module):
 
         Without ``timestamps`` they are taken to follow the model's own rate, one a second by default.
         """
-        images = getattr(frames, "images", frames)
+        images = _as_tensor(getattr(frames, "images", frames))
         if timestamps is None:
             timestamps = getattr(frames, "timestamps", None)
-        images = torch.as_tensor(images)
         if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != torch.uint8 or 0 in images.shape:
             raise UsageError(f"frames must be uint8 [T, H, W, 3], got {images.dtype} {list(images.shape)}")
         vectors = torch.cat([self._regions(images[i : i + BATCH]) for i in range(0, len(images), BATCH)])
@@ -121,14 +125,9 @@ class ViSiL(nn.Module):
 
     def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """L_N-iMAC (or the configured pooling) of frames uint8 [B, H, W, 3], before whitening: [B, R, C]."""
-        if self.backbone is None:
-            raise ModelError(
-                "this model was loaded without a backbone: it compares features, but embeds nothing"
-            )
-        images = torch.as_tensor(frames).to(self.device)
-        maps = self.backbone.stages(
-            self.backbone.preprocess(images).contiguous(memory_format=torch.channels_last)
-        )
+        backbone = self._inference_backbone()
+        images = backbone.preprocess(_as_tensor(frames).to(self.device))
+        maps = backbone.stages(images.contiguous(memory_format=torch.channels_last))
         chosen = [maps[i] for i in self.config.stages]
         if self.config.pooling == "imac":
             return regions.imac(chosen, self.config.levels)
@@ -153,6 +152,17 @@ class ViSiL(nn.Module):
                 vectors = self.whitening(vectors)
             return self.attention.weights(vectors)[..., 0].cpu()
 
+    def _inference_backbone(self) -> Backbone:
+        """The backbone itself while it is being trained; otherwise a faster copy that computes the same."""
+        if self.backbone is None:
+            raise ModelError(self.why_no_backbone)
+        if self.backbone.training:
+            self._folded = []
+            return self.backbone
+        if not self._folded:
+            self._folded = [folded(self.backbone)]
+        return self._folded[0]
+
     @torch.inference_mode()
     def _regions(self, images: NDArray[np.uint8] | Tensor) -> Tensor:
         return self.refine(self.region_vectors(images)).float().cpu()
@@ -161,12 +171,13 @@ class ViSiL(nn.Module):
 
     def compare(self, query: VideoLike, target: VideoLike, *, long_videos: LongVideos = "exact") -> Match:
         """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered."""
+        _check_choice(long_videos)
         q, t = self._features(query), self._features(target)
         self._check(q, t)
         keep = len(q) * len(t) <= KEPT_CELLS
         rows: list[Tensor] = []
         outputs: list[Tensor] = []
-        localizer = Localizer(len(t), self.config.localize)
+        localizer = Localizer(len(t), self.config.localize.for_length(min(len(q), len(t))))
 
         def on_frames(start: int, strip: Tensor) -> None:
             # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
@@ -208,6 +219,7 @@ class ViSiL(nn.Module):
         self, query: VideoLike, targets: Iterable[VideoLike], *, long_videos: LongVideos = "exact"
     ) -> NDArray[np.float32]:
         """CS_v of one query against many targets, and nothing else."""
+        _check_choice(long_videos)
         q = self._features(query)
         results = []
         for target in targets:
@@ -241,6 +253,9 @@ class ViSiL(nn.Module):
         on_output: Callable[[int, Tensor], None] | None = None,
     ) -> float:
         config = self.config
+        if self.comparator is not None:  # the arithmetic is the network's; elsewhere the features'
+            query = query.to(self.comparator.fconv.weight)
+            target = target.to(self.device)
         pair = FrameMatrix(
             _repeated(query, self.comparator),
             _repeated(target, self.comparator),
@@ -265,7 +280,8 @@ class ViSiL(nn.Module):
         self._score(
             query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip)
         )
-        return torch.cat(rows)[: len(query), : len(target)].numpy(), torch.cat(outputs).numpy()
+        frames = torch.cat(rows)[: len(query), : len(target)]
+        return frames.float().cpu().numpy(), torch.cat(outputs).float().cpu().numpy()
 
     def _features(self, video: VideoLike) -> VideoFeatures:
         return video if isinstance(video, VideoFeatures) else self.embed(video)
@@ -294,6 +310,7 @@ class ViSiL(nn.Module):
         backbone = spec.build()
         load_into(backbone, read_checkpoint(path), str(path), backbone.unused_keys)
         self.backbone = backbone.eval().to(self.device)
+        self._folded = []
         return self
 
     def save_pretrained(self, folder: str | os.PathLike[str], *, include_backbone: bool = True) -> None:
@@ -334,6 +351,19 @@ class ViSiL(nn.Module):
                 "(train, or load the authors' weights with ViSiL.from_official)",
                 stacklevel=3,
             )
+
+
+def _as_tensor(images: object) -> Tensor:
+    """Pixels as a tensor, copied where torch cannot share the memory: turned-round views, read-only arrays."""
+    if isinstance(images, Tensor):
+        return images
+    array = np.ascontiguousarray(images)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _check_choice(long_videos: str) -> None:
+    if long_videos not in get_args(LongVideos):
+        raise UsageError(f"long_videos must be one of {', '.join(get_args(LongVideos))}, not {long_videos!r}")
 
 
 def _channels(config: ViSiLConfig, backbone: Backbone) -> int:

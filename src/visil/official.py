@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -27,7 +28,6 @@ from visil.whitening import Whitening
 
 COMPARATOR_PREFIXES = ("video_comperator.", "visil_head.video_comperator.", "visil_head.")
 ATTENTION_PREFIXES = ("attention.", "visil_head.attention.")
-BACKBONE_PREFIX = "cnn.cnn."
 
 
 def from_official(
@@ -90,7 +90,7 @@ def _read_npz(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {k: torch.from_numpy(file[k]) for k in file.files if file[k].dtype.kind == "f"}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile, AttributeError, TypeError) as error:
         raise ModelError(f"{os.fspath(path)}: could not be read as a PCA file ({error})") from error
 
 

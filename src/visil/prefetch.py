@@ -37,10 +37,11 @@ class prefetched(Generic[T]):
         self.close()
 
     def __iter__(self) -> Iterator[T]:
-        while True:
+        while not self._stop.is_set():
             item = self._queue.get()
             if isinstance(item, _End):
                 self._thread.join()
+                self._stop.set()  # whoever iterates again finds nothing, and does not wait for it
                 if item.error is not None:
                     raise item.error
                 return

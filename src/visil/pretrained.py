@@ -20,6 +20,7 @@ BACKBONE_PREFIX = "backbone."
 
 def save(model: ViSiL, folder: Path, *, include_backbone: bool = True) -> None:
     """Write a model; a reader never meets half of one."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     tensors = {k: v.contiguous().cpu() for k, v in model.state_dict().items()}
@@ -34,13 +35,27 @@ def save(model: ViSiL, folder: Path, *, include_backbone: bool = True) -> None:
             shutil.copymode(
                 staging / CONFIG_FILE, staging / WEIGHTS_FILE
             )  # as readable as any file one writes
-            # Weights first: a folder with the new config always has the weights that belong to it.
-            os.replace(staging / WEIGHTS_FILE, folder / WEIGHTS_FILE)
-            os.replace(staging / CONFIG_FILE, folder / CONFIG_FILE)
+            _replace_both(staging, folder)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-    except OSError as error:
-        raise ModelError(f"{folder}: the model could not be written ({error.strerror or error})") from error
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelError(f"{folder}: the model could not be written ({reason})") from error
+
+
+def _replace_both(staging: Path, folder: Path) -> None:
+    """Put the new weights and configuration in place; where the second fails, the first is taken back."""
+    weights, old = folder / WEIGHTS_FILE, staging / "old"
+    if weights.exists():
+        os.replace(weights, old)
+    try:
+        os.replace(staging / WEIGHTS_FILE, weights)
+        os.replace(staging / CONFIG_FILE, folder / CONFIG_FILE)
+    except BaseException:
+        weights.unlink(missing_ok=True)
+        if old.exists():
+            os.rename(old, weights)
+        raise
 
 
 def load(name: str | os.PathLike[str]) -> ViSiL:
@@ -59,19 +74,21 @@ def load(name: str | os.PathLike[str]) -> ViSiL:
 
 def load_folder(folder: Path) -> ViSiL:
     """Read a model from a folder; a backbone that was not saved with it comes from where its weights are known."""
-    from visil.backbones.weights import load_into, read_checkpoint
+    from visil.backbones.weights import load_into, read_tensors
 
     config = read_config(folder)
     path = folder / WEIGHTS_FILE
-    tensors: dict[str, Tensor] = read_checkpoint(path) if path.is_file() else {}
+    tensors = {k: v for k, v in read_tensors(path).items() if isinstance(v, Tensor)} if path.exists() else {}
     has_backbone = any(k.startswith(BACKBONE_PREFIX) for k in tensors)
     model = ViSiL(config, with_backbone=has_backbone)
-    if tensors or model.state_dict():
-        if not tensors:
-            raise ModelError(f"{path}: no such file")
-        load_into(model, tensors, str(path))
+    if model.state_dict() and not path.exists():
+        raise ModelError(f"{path}: no such file")
+    load_into(model, tensors, str(path))
     if not has_backbone:
-        model.load_backbone()
+        try:
+            model.load_backbone()
+        except ModelError as error:  # it can still compare features; embedding says what is missing
+            model.why_no_backbone = str(error)
     return model.eval()
 
 

@@ -41,9 +41,9 @@ class SameConv2d(nn.Conv2d):
             for size, kernel, stride in zip(x.shape[-2:], self.kernel_size, self.stride, strict=True)
         )
         if top == bottom and left == right:  # cheaper without a padded copy
-            return F.conv2d(x, self.weight, None, self.stride, (top, left), groups=self.groups)
+            return F.conv2d(x, self.weight, self.bias, self.stride, (top, left), groups=self.groups)
         x = F.pad(x, (left, right, top, bottom))
-        return F.conv2d(x, self.weight, None, self.stride, groups=self.groups)
+        return F.conv2d(x, self.weight, self.bias, self.stride, groups=self.groups)
 
 
 class InvertedResidual(nn.Module):

@@ -6,10 +6,10 @@ import hashlib
 import os
 import pickle
 import tempfile
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from importlib import metadata
 from pathlib import Path
 
@@ -97,10 +97,11 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
             raise ModelError(
                 f"{url}: the file is not the one expected (its SHA-256 does not start with {sha256})"
             )
+        partial.chmod(0o644)  # mkstemp's files are for their owner alone; a cache may be shared
         os.replace(partial, target)
         partial = None
-    except (urllib.error.URLError, OSError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    except (HTTPException, OSError) as error:
+        reason = str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error).strip()
         raise ModelError(
             f"could not download {url} ({reason}): fetch it on a machine with access and put it at {target}"
         ) from error
@@ -126,6 +127,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Tensor]:
 def read_tensors(path: str | os.PathLike[str]) -> dict[str, object]:
     """What a checkpoint file holds, read without running anything that is in it."""
     path = Path(path)
+    if path.is_dir():
+        raise ModelError(f"{path}: is a folder, not a weights file")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -138,16 +141,13 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, object]:
             loaded = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise ModelError(f"{path}: is a folder, not a weights file") from None
     except pickle.UnpicklingError:
         raise ModelError(
             f"{path}: is not a plain weights file (it is damaged, or wants to run code)"
         ) from None
     except Exception as error:  # torch and safetensors raise many kinds for a damaged file
-        raise ModelError(
-            f"{path}: could not be read as weights ({str(error).splitlines()[0][:120]})"
-        ) from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
+        raise ModelError(f"{path}: could not be read as weights ({reason})") from error
     if not isinstance(loaded, dict):
         raise ModelError(f"{path}: expected a dictionary of tensors, found {type(loaded).__name__}")
     return loaded

@@ -31,6 +31,7 @@ class FrameMatrix:
         inner: Reduction = "max",
         outer: Reduction = "mean",
     ) -> None:
+        self.device = query.device
         self.dtype = torch.float64 if query.dtype == torch.float64 else torch.float32
         self.symmetric = symmetric
         self.inner: Reduction = inner

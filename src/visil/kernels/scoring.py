@@ -81,7 +81,9 @@ def score_pair(
         return pool.result()
 
     columns = windows(matrix.shape[1], TILE_CELLS)
-    held = torch.empty(0, matrix.shape[1], dtype=matrix.dtype)  # S_f[done - len(held):done]
+    held = torch.empty(
+        0, matrix.shape[1], dtype=matrix.dtype, device=matrix.device
+    )  # S_f[done - len(held):done]
     done = 0
     for window in windows(matrix.shape[0], STRIP_CELLS):
         fresh = matrix.rows(done, window.inputs.stop)
