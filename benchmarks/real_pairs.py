@@ -3,7 +3,7 @@
     python benchmarks/pack_frames.py VIDEOS PACKS
     python benchmarks/real_pairs.py PACKS --model MODEL --out results/localisation.json [--write-model FOLDER]
 
-A pair is foreign clips + an original + foreign clips, against other foreign clips + an edited copy of it + others.
+A pair is foreign clips and an original, against other foreign clips and a part of an edited copy of it, in any order.
 Half of the queried clips tune (threshold, calibration), the other half test; no clip is in both.
 """
 
@@ -63,6 +63,22 @@ def string_together(parts: list[Tensor], shared: list[int]) -> tuple[Tensor, lis
     return torch.cat(parts), [(int(starts[i]), int(starts[i + 1]) - 1) for i in shared]
 
 
+def random_cut(frames: int, rng: random.Random) -> Span:
+    """Which frames of an edited copy are used: all of them, or 60 % and more of those of longer ones."""
+    if frames < 5 or rng.random() < 0.3:
+        return 0, frames - 1
+    length = rng.randint(round(0.6 * frames), frames)
+    first = rng.randint(0, frames - length)
+    return first, first + length - 1
+
+
+def shown(span: Span, cut: Span, frames: int) -> Span:
+    """The part of the original at ``span`` that frames ``cut`` of its copy of ``frames`` frames show."""
+    speed = (span[1] - span[0] + 1) / frames
+    first = span[0] + round(cut[0] * speed)
+    return first, max(first, min(span[1], span[0] + round((cut[1] + 1) * speed) - 1))
+
+
 def make_pairs(
     model: visil.ViSiL,
     features: dict[str, Tensor],
@@ -82,14 +98,21 @@ def make_pairs(
         others = rng.sample(foreign, 8)
         left, right = others[: rng.randint(1, 4)], others[4 : 4 + rng.randint(1, 4)]
         edited = [rng.choice(copies[clip]) for clip in shared]
+        cuts = [random_cut(len(features[name]), rng) for name in edited]
         sides = []
         for side, inserted in ((left, shared), (right, edited)):
             order = side + inserted
             rng.shuffle(order)
-            sides.append(
-                string_together([features[name] for name in order], [order.index(i) for i in inserted])
-            )
+            parts = [features[name] for name in order]
+            if inserted is edited:
+                for name, (first, last) in zip(edited, cuts, strict=True):
+                    parts[order.index(name)] = features[name][first : last + 1]
+            sides.append(string_together(parts, [order.index(i) for i in inserted]))
         (query, query_spans), (target, target_spans) = sides
+        query_spans = [
+            shown(span, cut, len(features[name]))
+            for span, cut, name in zip(query_spans, cuts, edited, strict=True)
+        ]
         match = model.compare(_as_features(query), _as_features(target))
         pairs.append(
             Pair(
@@ -162,9 +185,10 @@ def tune(pairs: list[Pair]) -> tuple[LocalizeConfig, float]:
     for threshold in grid:
         for min_gain in (0.2, 0.35, 0.5, 0.7, 1.0, 1.4):
             for give_up in (0.2, 0.4, 0.7):
-                config = LocalizeConfig(round(float(threshold), 3), min_gain, give_up)
-                value = f1([boxes(localize(p.matrix, config)) for p in pairs], truth)["F1"]
-                best = max(best, (value, config), key=lambda b: b[0])
+                for bend in (0.05, 0.15):
+                    config = LocalizeConfig(round(float(threshold), 3), min_gain, give_up, bend)
+                    value = f1([boxes(localize(p.matrix, config)) for p in pairs], truth)["F1"]
+                    best = max(best, (value, config), key=lambda b: b[0])
     plain = max(grid, key=lambda t: f1([plain_threshold(p.matrix, t) for p in pairs], truth)["F1"])
     return best[1], float(plain)
 

@@ -40,6 +40,9 @@ _FOUND = np.dtype(
     ]
 )
 
+AS_ALIKE = 0.95
+"""Part of a stronger match's similarity that a second match of the same frames must reach."""
+
 SHORT_SHARE = 0.8
 """Part of a perfect match's gain that videos of very few frames must reach."""
 
@@ -54,7 +57,7 @@ class LocalizeConfig:
     """A path whose summed gain stays below this is no match."""
     give_up: float = 0.6
     """A path that has fallen this far below its best is over."""
-    bend: float = 0.05
+    bend: float = 0.15
     """Cost of every step other than (1,1): prefers straight lines."""
 
     def for_length(self, frames: int) -> LocalizeConfig:
@@ -70,7 +73,7 @@ class Path:
     query: tuple[int, int]
     target: tuple[int, int]
     gain: float
-    """Sum over its cells of similarity minus threshold, minus the cost of bends."""
+    """Sum over its cells of similarity minus threshold, less the cost of bends."""
     score: float
     """Mean similarity of its cells."""
     cells: int
@@ -199,13 +202,13 @@ class Localizer:
         self._pending = 0
 
     def paths(self) -> list[Path]:
-        """The matches, strongest first; of those that claim the same frames on both axes only the strongest."""
+        """The matches, strongest first, without those that a stronger one explains better."""
         self._consolidate()
         kept: list[Path] = []
         for start, gain, total, cells, row, column in np.sort(self._found[0], order="gain")[::-1].tolist():
             first_row, first_column = divmod(start, self._columns)
             path = Path((first_row, row), (first_column, column), gain, total / cells, cells)
-            if not any(_same_place(path, other) for other in kept):
+            if not any(_explains(other, path) for other in kept):
                 kept.append(path)
         return kept
 
@@ -234,13 +237,24 @@ def segments(
     return sorted(found, key=lambda segment: (segment.query, segment.target))
 
 
-def _same_place(path: Path, stronger: Path) -> bool:
-    """Whether half or more of ``path`` lies where ``stronger`` does, on both axes: the same footage aslant."""
-    return all(
-        2 * _overlap(mine, theirs) >= mine[1] - mine[0] + 1
-        for mine, theirs in ((path.query, stronger.query), (path.target, stronger.target))
-    )
+def _explains(stronger: Path, path: Path) -> bool:
+    """Whether ``path`` is only the shadow of a stronger one.
+
+    Half or more of it lies where the stronger lies on both axes: the same footage aslant. Or on one axis, no
+    further from it on the other than it is long, and less alike: frames of one shot resemble each other, so a copied shot matches its neighbours
+    too. Footage that truly occurs twice is as alike both times, or far apart, and stays.
+    """
+    axes = ((path.query, stronger.query), (path.target, stronger.target))
+    lengths = [mine[1] - mine[0] + 1 for mine, _ in axes]
+    overlaps = [_overlap(mine, theirs) for mine, theirs in axes]
+    inside = [2 * overlap >= length for overlap, length in zip(overlaps, lengths, strict=True)]
+    if all(inside):
+        return True
+    near = stronger.query[1] - stronger.query[0] + stronger.target[1] - stronger.target[0] + 2
+    beside = min(overlaps) >= -near / 2
+    return any(inside) and beside and path.score < AS_ALIKE * stronger.score
 
 
 def _overlap(a: tuple[int, int], b: tuple[int, int]) -> int:
+    """Frames that two spans share; below zero, the frames between them."""
     return min(a[1], b[1]) - max(a[0], b[0]) + 1

@@ -1,0 +1,188 @@
+"""The command as a user runs it: real files, real processes, exit status and every line of output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from synthetic import write_video
+from visil.demo import photograph, render_scene
+from visil.video.frames import Image
+
+
+def visil(*arguments: str | os.PathLike[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    return subprocess.run(
+        [sys.executable, "-m", "visil", *(os.fspath(argument) for argument in arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two videos that share six seconds, and one that shares nothing."""
+    folder = tmp_path_factory.mktemp("videos")
+
+    def scene(name: str, seconds: float) -> list[Image]:
+        return list(render_scene(photograph(name), seconds, 8, (192, 144)))
+
+    shared = scene("chelsea", 6)
+    write_video(folder / "query.mp4", [*shared, *scene("coffee", 4)], fps=8)
+    write_video(folder / "target.mp4", [*scene("rocket", 5), *shared], fps=8)
+    write_video(folder / "other.mp4", scene("astronaut", 8), fps=8)
+    return folder
+
+
+def test_compare_finds_the_shared_stretch(videos: Path) -> None:
+    done = visil("compare", videos / "query.mp4", videos / "target.mp4", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    answer = json.loads(done.stdout)
+    assert list(answer) == ["query", "target", "score", "confidence", "verdict", "segments"]
+    assert answer["query"] == str(videos / "query.mp4")
+    assert answer["verdict"] == "copy"
+    assert answer["confidence"] > 0.9
+    best = max(answer["segments"], key=lambda s: s["query"][1] - s["query"][0])
+    assert best["query"] == pytest.approx([0, 6], abs=1)
+    assert best["target"] == pytest.approx([5, 11], abs=1)
+    assert -1 <= best["score"] <= 1
+
+
+def test_compare_tells_people(videos: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "match.png"
+    done = visil("compare", videos / "query.mp4", videos / "target.mp4", "--plot", picture)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("copy: ")
+    assert "in the query" in done.stdout
+    assert str(picture.name) in done.stdout.replace("\n", "")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_unrelated_videos(videos: Path) -> None:
+    done = visil("compare", videos / "query.mp4", videos / "other.mp4", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["verdict"] == "unrelated"
+    assert answer["confidence"] < 0.5
+
+
+def test_a_folder_of_images_is_a_video(videos: Path, tmp_path: Path) -> None:
+    from PIL.Image import fromarray
+
+    from visil.video import read_frames
+
+    for i, image in enumerate(read_frames(videos / "query.mp4").images):
+        fromarray(image).save(tmp_path / f"frame{i}.png")
+    done = visil("compare", tmp_path, videos / "target.mp4", "--json")
+    assert json.loads(done.stdout)["verdict"] == "copy"
+
+
+def silent_sound(path: Path) -> None:
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("aac", rate=44100)
+        samples = np.zeros((1, 44100 * 2), np.int16)
+        frame = av.AudioFrame.from_ndarray(samples, format="s16", layout="stereo")
+        frame.sample_rate = 44100
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+
+
+BAD: dict[str, Callable[[Path], object]] = {
+    "missing": lambda _: None,
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("not a film\n" * 50),
+    "noise": lambda path: path.write_bytes(np.random.default_rng(0).bytes(5000)),
+    "sound": silent_sound,
+    "playlist": lambda path: path.write_text("#EXTM3U\n#EXTINF:10,\nhttp://127.0.0.1:9/x.ts\n"),
+    "folder": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("position", ["query", "target"])
+def test_bad_input_is_one_line_and_exit_1(videos: Path, tmp_path: Path, kind: str, position: str) -> None:
+    bad = tmp_path / "bad.mp4"
+    BAD[kind](bad)
+    good = videos / "other.mp4"
+    pair = (bad, good) if position == "query" else (good, bad)
+    picture = tmp_path / "match.png"
+    done = visil("compare", *pair, "--json", "--plot", picture)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"visil: {bad}: ")
+    assert "Traceback" not in line
+    assert not picture.exists()
+    assert {entry.name for entry in tmp_path.iterdir()} <= {"bad.mp4"}
+
+
+def test_a_name_with_a_line_break_stays_on_one_line(tmp_path: Path) -> None:
+    bad = tmp_path / "two\nlines.mp4"
+    bad.write_text("no")
+    done = visil("compare", bad, bad)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "two\\nlines.mp4" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--plot", "match.xyz"], "match.xyz"),
+        (["--plot", "nowhere/match.png"], "nowhere"),
+        (["--model", "no-such-model"], "no-such-model"),
+    ],
+)
+def test_what_cannot_be_done(videos: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = visil("compare", videos / "query.mp4", videos / "other.mp4", *arguments, cwd=tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert said in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["compare"], ["compare", "a.mp4"], ["nonsense"], ["compare", "--nope"]]
+)
+def test_wrong_usage_is_exit_2(arguments: list[str]) -> None:
+    assert visil(*arguments).returncode == 2
+
+
+def test_version_and_help() -> None:
+    import visil as package
+
+    assert visil("--version").stdout == f"visil {package.__version__}\n"
+    assert "compare" in visil("--help").stdout
+
+
+def test_models_list() -> None:
+    listing = json.loads(visil("models", "list", "--json").stdout)
+    assert listing["default"]["backbone"].startswith("efficientnet-lite")
+    assert "visil-v" in listing["presets"]
+    assert listing["backbones"]["efficientnet-lite0"].endswith(".pth")
+
+
+def test_models_export_gives_what_compare_takes(videos: Path, tmp_path: Path) -> None:
+    assert visil("models", "export", tmp_path / "model").returncode == 0
+    pair = (videos / "query.mp4", videos / "target.mp4")
+    exported = visil("compare", *pair, "--json", "--model", tmp_path / "model")
+    assert exported.stdout == visil("compare", *pair, "--json").stdout
+
+
+def test_a_closed_pipe_is_no_error(videos: Path) -> None:
+    command = f"{sys.executable} -m visil models list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,97 @@
+"""`visil.load()`: the model that users get, on videos made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import visil
+from synthetic import write_video
+from visil.demo import photograph, render_scene
+from visil.video.frames import Image
+
+
+@pytest.fixture(scope="module")
+def model() -> visil.ViSiL:
+    return visil.load()
+
+
+PHOTOGRAPHS = ("chelsea", "coffee", "rocket", "astronaut", "motorcycle_left", "hubble_deep_field")
+
+
+def footage(name: str, seconds: float = 6) -> NDArray[np.uint8]:
+    """A camera moving over a photograph, one frame a second, 224 px."""
+    return np.stack(list(render_scene(photograph(name), seconds, 1, (224, 224))))
+
+
+def test_it_is_calibrated_and_small(model: visil.ViSiL) -> None:
+    assert model.config.calibration is not None
+    folder = Path(visil.__file__).parent / "models" / "default"
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 25_000_000
+
+
+def test_features_are_unit_region_vectors(model: visil.ViSiL) -> None:
+    features = model.embed_frames(footage("coffee"))
+    assert features.vectors.shape == (6, 9, model.dim)
+    assert torch.allclose(features.vectors.norm(dim=-1), torch.ones(6, 9), atol=1e-5)
+
+
+def test_identical_videos(model: visil.ViSiL) -> None:
+    features = model.embed_frames(footage("rocket"))
+    match = model.compare(features, features)
+    assert match.score == pytest.approx(1, abs=1e-5)
+    assert match.confidence >= 0.99
+    assert match.verdict == "copy"
+    assert [(s.query, s.target) for s in match.segments] == [((0, 6), (0, 6))]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda f: f[:, :, ::-1],
+        lambda f: f[:, 20:200, 30:210],
+        lambda f: (f * 0.6 + 20).astype(np.uint8),
+        lambda f: f[::2],
+        lambda f: np.where(np.arange(224)[:, None, None] > 190, np.uint8(240), f),
+    ],
+    ids=["mirror", "crop", "darker", "faster", "caption bar"],
+)
+def test_an_edited_copy_is_nearer_than_anything_else(model: visil.ViSiL, edit: object) -> None:
+    assert callable(edit)
+    copy = model.embed_frames(edit(footage("chelsea")))
+    scores = model.scores(copy, [model.embed_frames(footage(name)) for name in PHOTOGRAPHS])
+    assert int(scores.argmax()) == 0
+    assert model.compare(copy, model.embed_frames(footage("chelsea"))).verdict != "unrelated"
+
+
+def test_different_scenes_are_unrelated(model: visil.ViSiL) -> None:
+    videos = [model.embed_frames(footage(name)) for name in PHOTOGRAPHS]
+    confidences = [model.compare(a, b).confidence for i, a in enumerate(videos) for b in videos[:i]]
+    assert max(confidences) < 0.5
+
+
+def test_a_clip_inside_a_longer_video_is_located(model: visil.ViSiL, tmp_path: Path) -> None:
+
+    def scene(name: str, seconds: float) -> list[Image]:
+        return list(render_scene(photograph(name), seconds, 10, (192, 144)))
+
+    clip = scene("astronaut", 5)
+    write_video(tmp_path / "clip.mp4", clip, fps=10)
+    longer = [*scene("coffee", 7), *clip, *scene("rocket", 6)]
+    write_video(tmp_path / "long.mkv", longer, fps=10, options={"crf": "32"})
+    match = model.compare(tmp_path / "clip.mp4", tmp_path / "long.mkv")
+    assert match.verdict == "copy"
+    longest = max(match.segments, key=lambda s: s.query[1] - s.query[0])
+    assert longest.query == pytest.approx((0, 5), abs=1)
+    assert longest.target == pytest.approx((7, 12), abs=1)
+    assert match.query_path == str(tmp_path / "clip.mp4")
+
+
+def test_one_image_against_the_video_it_is_from(model: visil.ViSiL) -> None:
+    video = footage("motorcycle_left", 12)
+    match = model.compare(model.embed_frames(video[5:6]), model.embed_frames(video))
+    assert any(s.target[0] <= 5 < s.target[1] for s in match.segments)
