@@ -240,9 +240,10 @@ def segments(
 def _explains(stronger: Path, path: Path) -> bool:
     """Whether ``path`` is only the shadow of a stronger one.
 
-    Half or more of it lies where the stronger lies on both axes: the same footage aslant. Or on one axis, no
-    further from it on the other than it is long, and less alike: frames of one shot resemble each other, so a copied shot matches its neighbours
-    too. Footage that truly occurs twice is as alike both times, or far apart, and stays.
+    Half or more of it lies where the stronger lies on both axes: the same footage aslant. Or on one axis, and on the
+    other no further away than the stronger is long, and it is less alike: frames of one shot resemble each other,
+    so a copied shot matches its neighbours too. Footage that truly occurs twice is as alike both times, or far
+    apart, and stays.
     """
     axes = ((path.query, stronger.query), (path.target, stronger.target))
     lengths = [mine[1] - mine[0] + 1 for mine, _ in axes]

@@ -253,9 +253,10 @@ class ViSiL(nn.Module):
         on_output: Callable[[int, Tensor], None] | None = None,
     ) -> float:
         config = self.config
-        if self.comparator is not None:  # the arithmetic is the network's; elsewhere the features'
-            query = query.to(self.comparator.fconv.weight)
-            target = target.to(self.device)
+        if self.comparator is not None:
+            query, target = query.to(self.device), target.to(self.device)
+            if query.dtype == torch.float64:  # the arithmetic is the network's; without one, the features'
+                query = query.to(self.comparator.fconv.weight.dtype)
         pair = FrameMatrix(
             _repeated(query, self.comparator),
             _repeated(target, self.comparator),
@@ -293,7 +294,7 @@ class ViSiL(nn.Module):
                     f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {self.dim}: "
                     "embed it with this model"
                 )
-            if not torch.isfinite(video.vectors).all():
+            if not all(torch.isfinite(part).all() for part in video.vectors.split(4096)):
                 raise UsageError(f"the {name}'s features contain NaN or infinity")
 
     # ------------------------------------------------------------------ weights

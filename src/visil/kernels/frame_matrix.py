@@ -1,7 +1,7 @@
 """S_f of Eq. 5 for videos of any length: matrix products with the maximum folded in, strip by strip.
 
-With the target laid out region-major, ``max_j Q_i·P_j`` is a running maximum over S matrix products, so the
-R·S·X·Y tensor of Eq. 1 is never written: the work space is one tile, whatever the videos' lengths.
+The R·S·X·Y tensor of Eq. 1 is never written: one tile of it at a time is a matrix product of region-major query and
+target, reduced at once, so the work space does not depend on the videos' lengths.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from visil.similarity import Reduction
 
-TILE_FRAMES = (64, 1024)
-"""Query and target frames of one tile: the two work buffers stay near the processor's cache."""
+TILE_FRAMES = (128, 128)
+"""Query and target frames of one tile: with nine regions, 5 MB of products, near the processor's cache."""
 
 
 class FrameMatrix:
@@ -37,25 +37,25 @@ class FrameMatrix:
         self.inner: Reduction = inner
         self.outer: Reduction = outer
         self._query = query
-        regions = target.to(self.dtype)
-        if inner == "mean" and not symmetric:
-            # The mean over target regions is linear: average them first, once.
-            regions = regions.mean(dim=1, keepdim=True)
-        self._target = regions.transpose(0, 1).contiguous()  # [S, Y, C]
+        self._target = target
         self.shape = (query.shape[0], target.shape[0])
 
     def rows(self, start: int, stop: int) -> Tensor:
         """S_f[start:stop, :]."""
         height, width = TILE_FRAMES
-        result = torch.empty(stop - start, self.shape[1], dtype=self.dtype, device=self._target.device)
-        for top in range(start, stop, height):
-            bottom = min(top + height, stop)
-            query = self._query[top:bottom].to(self.dtype).transpose(0, 1)  # [R, x, C]
-            for left in range(0, self.shape[1], width):
-                right = min(left + width, self.shape[1])
-                result[top - start : bottom - start, left:right] = self._tile(
-                    query, self._target[:, left:right]
-                )
+        result = torch.empty(stop - start, self.shape[1], dtype=self.dtype, device=self.device)
+        for left in range(0, self.shape[1], width):
+            right = min(left + width, self.shape[1])
+            # Region-major and in the arithmetic's precision one tile at a time: a day of half-precision features
+            # mapped from disk is never copied whole.
+            target = self._target[left:right].to(self.dtype).transpose(0, 1)
+            if self.inner == "mean" and not self.symmetric:
+                target = target.mean(dim=0, keepdim=True)  # linear: average first, multiply once
+            target = target.contiguous()  # [S, y, C]
+            for top in range(start, stop, height):
+                bottom = min(top + height, stop)
+                query = self._query[top:bottom].to(self.dtype).transpose(0, 1)  # [R, x, C]
+                result[top - start : bottom - start, left:right] = self._tile(query, target)
         return result
 
     def full(self) -> Tensor:
@@ -64,35 +64,17 @@ class FrameMatrix:
 
     def _tile(self, query: Tensor, target: Tensor) -> Tensor:
         """One tile: ``query`` [R, x, C], ``target`` [S, y, C], returns [x, y]."""
-        count, x, _ = query.shape
-        stacked = query.reshape(count * x, -1)
-        product = torch.empty(count * x, target.shape[1], dtype=self.dtype, device=target.device)
-        over_target: Tensor | None = None
-        over_query: Tensor | None = None
-        for region in target:
-            torch.mm(stacked, region.T, out=product)
-            if over_target is None:
-                over_target = product.clone()
-            elif self.inner == "max":
-                torch.maximum(over_target, product, out=over_target)
-            else:
-                over_target += product
-            if self.symmetric:
-                # The same products read the other way: each target region meets its best query region.
-                reduced = _reduce(product.view(count, x, -1), self.inner)
-                over_query = reduced if over_query is None else self._outer_step(over_query, reduced)
-        assert over_target is not None, "a frame has at least one region"
-        if self.inner == "mean":
-            over_target /= target.shape[0]
-        forward = _reduce(over_target.view(count, x, -1), self.outer)
-        if over_query is None:
+        regions, x, channels = query.shape
+        others, y, _ = target.shape
+        flat = query.reshape(regions * x, channels) @ target.reshape(others * y, channels).T
+        products = flat.view(regions, x, others, y)
+        forward = _reduce(_reduce(products, self.inner, 2), self.outer, 0)
+        if not self.symmetric:
             return forward
-        backward = over_query / target.shape[0] if self.outer == "mean" else over_query
+        # The same products read the other way: each target region meets its best query region.
+        backward = _reduce(_reduce(products, self.inner, 0), self.outer, 1)
         return (forward + backward) / 2
 
-    def _outer_step(self, total: Tensor, term: Tensor) -> Tensor:
-        return total + term if self.outer == "mean" else torch.maximum(total, term)
 
-
-def _reduce(values: Tensor, how: Reduction) -> Tensor:
-    return values.amax(dim=0) if how == "max" else values.mean(dim=0)
+def _reduce(values: Tensor, how: Reduction, dim: int) -> Tensor:
+    return values.amax(dim=dim) if how == "max" else values.mean(dim=dim)
