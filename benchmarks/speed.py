@@ -22,6 +22,7 @@ import torch.nn.functional as F
 
 from machine import keep
 from visil.backbones import BACKBONES, EfficientNetLite, ResNet50
+from visil.backbones.folding import folded
 from visil.features import VideoFeatures
 from visil.model import ViSiL
 from visil.presets import PRESETS
@@ -90,12 +91,16 @@ def backbones() -> dict[str, object]:
     result: dict[str, object] = {}
     for name, spec in BACKBONES.items():
         network: ResNet50 | EfficientNetLite = spec.build().eval()
+        ready = folded(network)
 
         @torch.inference_mode()
         def run(network: ResNet50 | EfficientNetLite = network) -> None:
             network.stages(network.preprocess(frames).contiguous(memory_format=torch.channels_last))
 
-        result[name] = round(32 / seconds(run, 3), 1)
+        result[name] = {
+            "as defined": round(32 / seconds(run, 3), 1),
+            "as used, batch norms folded": round(32 / seconds(lambda: run(ready), 3), 1),  # noqa: B023
+        }
     return result
 
 

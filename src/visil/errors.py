@@ -25,6 +25,18 @@ class ModelError(VisilError):
     """A model, its weights or its configuration cannot be used."""
 
 
+class IndexFolderError(VisilError):
+    """A collection on disk cannot be opened, read or written: which file, and why."""
+
+    def __init__(self, path: str | PathLike[str], reason: str) -> None:
+        self.path = fspath(path)
+        self.reason = reason
+        super().__init__(self.path, reason)
+
+    def __str__(self) -> str:
+        return f"{printable(self.path)}: {self.reason}"
+
+
 class UsageError(VisilError, ValueError):
     """Arguments that cannot be meant: wrong shape, wrong range, unknown name."""
 
