@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from visil.config import ViSiLConfig
-    from visil.errors import ModelError, UsageError, VideoError, VisilError
+    from visil.errors import IndexFolderError, ModelError, UsageError, VideoError, VisilError
     from visil.features import VideoFeatures
+    from visil.index import Hit, Index
     from visil.loading import load
     from visil.localize import Segment
     from visil.match import Match
@@ -27,6 +28,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Frames": "visil.video",
+    "Hit": "visil.index",
+    "Index": "visil.index",
+    "IndexFolderError": "visil.errors",
     "Match": "visil.match",
     "ModelError": "visil.errors",
     "Sampling": "visil.video",
@@ -42,6 +46,9 @@ _HOME = {
 
 __all__ = [
     "Frames",
+    "Hit",
+    "Index",
+    "IndexFolderError",
     "Match",
     "ModelError",
     "Sampling",

@@ -25,9 +25,13 @@ class Calibration:
     related: float = 0.5
     """Confidence from which it is called related."""
 
+    def evidence(self, score: float, gain: float) -> float:
+        """The logit of :meth:`confidence`."""
+        return self.bias + self.score * score + self.stretch * min(max(gain, 0.0), self.stretch_cap)
+
     def confidence(self, score: float, gain: float) -> float:
         """Probability that the two videos share footage, in [0, 1]."""
-        logit = self.bias + self.score * score + self.stretch * min(max(gain, 0.0), self.stretch_cap)
+        logit = self.evidence(score, gain)
         return 1 / (1 + exp(-logit)) if logit > -500 else 0.0
 
     def verdict(self, confidence: float) -> Verdict:

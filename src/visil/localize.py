@@ -87,6 +87,10 @@ class Segment:
     target: tuple[float, float]
     score: float
 
+    def to_dict(self) -> dict[str, object]:
+        """As every ``--json`` prints it."""
+        return {"query": list(self.query), "target": list(self.target), "score": self.score}
+
 
 @dataclass
 class _Row:

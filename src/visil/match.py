@@ -35,6 +35,8 @@ class Match:
     target_times: NDArray[np.float64]
     """When each frame was on screen, seconds."""
     _matrices: Callable[[], Matrices] = field(repr=False)
+    evidence: float = 0.0
+    """What matches are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
 
     @cached_property
     def _both(self) -> Matrices:
@@ -64,7 +66,5 @@ class Match:
             "score": self.score,
             "confidence": self.confidence,
             "verdict": self.verdict,
-            "segments": [
-                {"query": list(s.query), "target": list(s.target), "score": s.score} for s in self.segments
-            ],
+            "segments": [segment.to_dict() for segment in self.segments],
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -206,6 +207,7 @@ class ViSiL(nn.Module):
             score=score,
             confidence=confidence,
             verdict=calibration.verdict(confidence) if calibration else verdict(confidence),
+            evidence=calibration.evidence(score, gain) if calibration else score,
             segments=segments(paths, _times(q), _times(t)),
             calibrated=calibration is not None,
             query_path=q.path,
@@ -298,6 +300,17 @@ class ViSiL(nn.Module):
                 raise UsageError(f"the {name}'s features contain NaN or infinity")
 
     # ------------------------------------------------------------------ weights
+
+    def fingerprint(self) -> str:
+        """Tells models apart whose features must not be mixed: a hash of what features depend on."""
+        digest = hashlib.sha256()
+        names = ("backbone", "stages", "pooling", "levels", "dim", "whiten", "attention", "sampling")
+        digest.update(repr([(name, getattr(self.config, name)) for name in names]).encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            if not name.startswith("comparator.") and not name.endswith("num_batches_tracked"):
+                digest.update(name.encode())
+                digest.update(tensor.detach().cpu().float().numpy().tobytes())
+        return digest.hexdigest()[:32]
 
     @property
     def device(self) -> torch.device:

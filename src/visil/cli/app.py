@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from visil.cli import compare, demo, models
+from visil.cli import add, care, compare, demo, duplicates, models, search
 from visil.errors import VisilError
 
 app = typer.Typer(
@@ -21,6 +21,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("compare")(compare.compare)
+app.command("add")(add.add)
+app.command("search")(search.search)
+app.command("duplicates")(duplicates.duplicates)
+app.command("info")(care.info)
+app.command("verify")(care.verify)
+app.command("remove")(care.remove)
+app.command("judge")(care.judge)
 app.command("demo")(demo.demo)
 app.add_typer(models.app, name="models")
 

@@ -1,0 +1,62 @@
+"""``visil add INDEX PATH...``: files and folders into a collection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from visil.cli.progress import add_progress
+from visil.errors import UsageError, printable
+
+
+def add(
+    index: Annotated[
+        Path, typer.Argument(metavar="INDEX", help="The collection's folder; made where it is not.")
+    ],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...", help="Video files and folders; - reads a list from standard input."
+        ),
+    ] = None,
+    list_file: Annotated[
+        Path | None, typer.Option("--list", metavar="FILE", help="A text file of paths, one a line.")
+    ] = None,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Mark as originals that others are compared against.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads that decode; one for each core by default.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="For a new collection: its model.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Add files and folders. Run it again to resume, or to take in what is new or changed."""
+    from visil.index import Index
+    from visil.index.discover import read_list, read_list_file
+
+    wanted: list[str] = []
+    for path in paths or []:
+        wanted += read_list(sys.stdin.buffer.read()) if path == "-" else [path]
+    if list_file is not None:
+        wanted += read_list_file(list_file)
+    if not wanted:
+        raise UsageError("nothing to add: name files or folders, or give a --list")
+    with Index(index, model=model) as collection, add_progress(quiet=as_json) as progress:
+        report = collection.add(wanted, workers=workers, reference=reference, progress=progress)
+    if as_json:
+        failed = [{"path": path, "reason": reason} for path, reason in report.failed]
+        json.dump({"added": report.added, "unchanged": report.unchanged, "failed": failed}, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    typer.echo(f"{report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed")
+    for path, reason in report.failed[:10]:
+        typer.echo(f"  {printable(path)}: {reason}")
+    if len(report.failed) > 10:
+        typer.echo(f"  and {len(report.failed) - 10} more: visil info {index} --failed")

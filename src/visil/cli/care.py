@@ -1,0 +1,95 @@
+"""``visil info``, ``verify``, ``remove``, ``judge``: the state of a collection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from visil.errors import UsageError, printable
+
+IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="The collection's folder.")]
+
+
+def info(
+    index: IndexArgument,
+    failed: Annotated[bool, typer.Option("--failed", help="List the files that could not be read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """How many videos, frames and bytes; which model; what could not be read."""
+    from visil.index import Index
+
+    with Index(index, create=False) as collection:
+        state = collection.info()
+    if as_json:
+        json.dump(state.to_dict(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    elif failed:
+        for failure in state.failed:
+            typer.echo(f"{printable(failure.path)}: {failure.reason}")
+    else:
+        typer.echo(f"{state.videos} videos, {state.frames} frames, {state.hours:.2f} hours")
+        typer.echo(f"{state.bytes / 1e6:.1f} MB on disk, model {state.model}")
+        if state.failed:
+            typer.echo(f"{len(state.failed)} files could not be read: visil info {index} --failed")
+
+
+def verify(
+    index: IndexArgument,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Take damaged entries out, so that adding makes them anew.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Read everything in the collection and name what is damaged; exit status 1 where something is."""
+    from visil.index import Index
+
+    with Index(index, create=False) as collection:
+        problems = collection.verify(repair=repair)
+    if as_json:
+        json.dump({"problems": [{"what": p.what, "reason": p.reason} for p in problems]}, sys.stdout)
+        sys.stdout.write("\n")
+    else:
+        for problem in problems:
+            typer.echo(f"{printable(problem.what)}: {problem.reason}")
+        typer.echo(f"{len(problems)} problems" if problems else "sound")
+        if problems and repair:
+            typer.echo("taken out; run `visil add` on the same files again")
+    if problems and not repair:
+        raise typer.Exit(1)
+
+
+def remove(
+    index: IndexArgument,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids or paths of videos.")],
+) -> None:
+    """Take videos out of the collection. The files themselves are never touched."""
+    from visil.index import Index
+
+    with Index(index, create=False) as collection:
+        typer.echo(f"{collection.remove(ids)} removed from the collection")
+
+
+def judge(
+    index: IndexArgument,
+    a: Annotated[str, typer.Argument(help="Id or path of a video.")],
+    b: Annotated[str, typer.Argument(help="Id or path of another.")],
+    verdict: Annotated[str, typer.Argument(help="same, different, or undo.")],
+) -> None:
+    """Record that two videos are the same or not a match; `duplicates` respects it, also after renames."""
+    from visil.index import Index
+
+    with Index(index, create=False) as collection:
+        match verdict:
+            case "same":
+                collection.judge(a, b, "same")
+            case "different":
+                collection.judge(a, b, "different")
+            case "undo":
+                collection.judge(a, b, None)
+            case _:
+                raise UsageError(f"a verdict is same, different or undo, not {verdict!r}")
+    typer.echo(f"recorded: {verdict}")

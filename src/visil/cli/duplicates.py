@@ -1,0 +1,70 @@
+"""``visil duplicates INDEX``: groups of videos that share footage."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from visil.cli.progress import pair_progress
+from visil.errors import printable
+
+if TYPE_CHECKING:
+    from visil.index import Duplicates
+
+
+def duplicates(
+    index: Annotated[Path, typer.Argument(metavar="INDEX", help="The collection's folder.")],
+    min_confidence: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out pairs that are less sure.")
+    ] = 0.5,
+    references: Annotated[
+        bool, typer.Option("--references", help="Compare new files with reference folders only.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="One row a pair and stretch.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A report to look at, in one file.")
+    ] = None,
+) -> None:
+    """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""
+    from visil.index import Index
+
+    with Index(index, create=False) as collection:
+        with pair_progress(quiet=as_json) as progress:
+            found = collection.find_duplicates(
+                min_confidence, new_against_references=references, progress=progress
+            )
+        if csv is not None:
+            from visil.report.tables import write_csv
+
+            write_csv(found, csv)
+        if html is not None:
+            from visil.report.html import write_report
+
+            write_report(collection, found, html)
+    if as_json:
+        json.dump(found.to_dict(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return
+    _tell(found)
+    for file in (csv, html):
+        if file is not None:
+            typer.echo(f"written: {file}")
+
+
+def _tell(found: Duplicates) -> None:
+    typer.echo(f"{len(found.groups)} groups of videos that share footage")
+    for number, group in enumerate(found.groups, 1):
+        typer.echo(f"\n{number}. {len(group.videos)} videos")
+        for video in group.videos:
+            mark = "keep " if video.id == group.keep else "     "
+            why = f"  ({group.reason})" if video.id == group.keep else ""
+            typer.echo(
+                f"  {mark} {video.width}x{video.height} {video.duration:6.1f} s  {printable(video.path)}{why}"
+            )
+    if found.common:
+        typer.echo(f"\n{len(found.common)} pairs share only footage that many videos share (an intro, say)")

@@ -1,0 +1,55 @@
+"""``visil search INDEX QUERY...``: what in a collection shares footage with a video."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from visil.cli.words import clock
+from visil.errors import printable
+
+if TYPE_CHECKING:
+    from visil.index import Hit
+
+
+def search(
+    index: Annotated[Path, typer.Argument(metavar="INDEX", help="The collection's folder.")],
+    queries: Annotated[
+        list[str],
+        typer.Argument(metavar="QUERY...", help="Videos, folders of images, or ids of the collection."),
+    ],
+    k: Annotated[int, typer.Option("-k", min=1, help="Hits for each query, at the most.")] = 10,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Compare with every video, not only with likely ones.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """What in INDEX shares footage with each QUERY, and where."""
+    from visil.index import Index
+
+    answers = []
+    with Index(index, create=False) as collection:
+        for query in queries:
+            hits = collection.search(query, k, exhaustive=exhaustive)
+            answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})
+            if not as_json:
+                _tell(query, hits)
+    if as_json:
+        json.dump(answers[0] if len(answers) == 1 else answers, sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+
+
+def _tell(query: str, hits: list[Hit]) -> None:
+    related = [hit for hit in hits if hit.verdict != "unrelated"]
+    typer.echo(f"{printable(query)}: {len(related)} of the {len(hits)} nearest share footage")
+    for hit in related:
+        typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}")
+        for segment in hit.segments[:5]:
+            query_span, target_span = (
+                f"{clock(start)} – {clock(end)}" for start, end in (segment.query, segment.target)
+            )
+            typer.echo(f"         {query_span} is {target_span} there")

@@ -1,0 +1,216 @@
+"""Which videos could match: one vector a frame in FAISS, and a vote over frames.
+
+A short clip inside a long video has few frames in common with it, so a vector for a whole video would never find it.
+Every frame of the query looks for its nearest frames anywhere, and the videos they belong to collect votes, more for
+closeness, and once only for each query frame. The FAISS file is a cache: it is made from the feature files, and made
+again whenever it is missing, damaged or out of date.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from visil.index.store import FeatureStore
+
+Progress = Callable[[int, int], None]
+
+FLAT_FRAMES = 200_000
+"""Up to so many frames the index is exact (8-bit, no training); beyond, it is IVF-PQ."""
+
+FRAME_BITS = 24
+"""Low bits of an entry's number: the frame; the others: the video. A video has at most 16 M frames (194 days)."""
+
+TRAINING_PER_LIST = 64
+NEIGHBOURS = 64
+"""Nearest frames that each query frame asks for."""
+
+
+def frame_vectors(vectors: Tensor) -> NDArray[np.float32]:
+    """One unit vector a frame: the mean of its regions."""
+    return F.normalize(vectors.float().mean(dim=1), dim=1).numpy()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A video that may match, and the weight of the votes for it."""
+
+    number: int
+    votes: float
+
+
+class CandidateIndex:
+    """Frame vectors of a collection, searchable; kept in ``frames.faiss`` and ``frames.json``."""
+
+    def __init__(self, folder: Path, dim: int) -> None:
+        self.folder = folder
+        self.dim = dim
+        self.numbers: set[int] = set()
+        """Videos that are in it."""
+        self._index: Any = None
+
+    @property
+    def frames(self) -> int:
+        """How many frames are in it."""
+        return 0 if self._index is None else int(self._index.ntotal)
+
+    # ------------------------------------------------------------------ on disk
+
+    def load(self, *, writable: bool = False) -> bool:
+        """Open what is on disk, mapped into memory (or read, to add to it); False where nothing usable is there."""
+        import faiss
+
+        try:
+            known = json.loads((self.folder / "frames.json").read_text("utf-8"))
+            file = self.folder / known["file"]
+            index = faiss.read_index(os.fspath(file), 0 if writable else faiss.IO_FLAG_MMAP)
+            if index.d != self.dim or index.ntotal != known["frames"]:
+                return False
+            self.numbers = set(_spread(known["numbers"]))
+            self._index = index
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+            return False
+        return True
+
+    def save(self) -> None:
+        """Write both files; a reader meets the old pair or the new one."""
+        import faiss
+
+        name = f"frames-{os.urandom(6).hex()}.faiss"
+        faiss.write_index(self._index, os.fspath(self.folder / name))
+        known = {
+            "file": name,
+            "frames": self.frames,
+            "flat": self._is_flat,
+            "numbers": _runs(sorted(self.numbers)),
+        }
+        fresh = self.folder / f".{name}.json"
+        fresh.write_text(json.dumps(known), "utf-8")
+        os.replace(fresh, self.folder / "frames.json")
+        for old in self.folder.glob("frames-*.faiss"):
+            if old.name != name:
+                old.unlink(missing_ok=True)  # readers that have it mapped keep it until they close
+
+    # ------------------------------------------------------------------ building
+
+    def build(self, videos: Iterable[tuple[int, str]], store: FeatureStore, total_frames: int) -> None:
+        """From nothing: ``videos`` are (number, id)."""
+        chosen = list(videos)
+        self._index = self._empty(total_frames, lambda: self._sample(chosen, store, total_frames))
+        self.numbers = set()
+        self.extend(chosen, store)
+
+    def extend(self, videos: Iterable[tuple[int, str]], store: FeatureStore) -> None:
+        """Some videos more."""
+        for number, video in videos:
+            self.add(number, frame_vectors(store.read(video).vectors))
+
+    def add(self, number: int, vectors: NDArray[np.float32]) -> None:
+        """One video's frame vectors."""
+        if self._index is None:
+            self._index = self._empty(0, lambda: np.empty((0, self.dim), np.float32))
+        ids = (np.int64(number) << FRAME_BITS) + np.arange(len(vectors), dtype=np.int64)
+        self._index.add_with_ids(vectors, ids)
+        self.numbers.add(number)
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether it has become too large for the kind of index that it is."""
+        return self._is_flat and self.frames > 2 * FLAT_FRAMES
+
+    @property
+    def _is_flat(self) -> bool:
+        import faiss
+
+        return isinstance(faiss.downcast_index(self._index), faiss.IndexIDMap2)
+
+    def _empty(self, frames: int, training: Callable[[], NDArray[np.float32]]) -> Any:
+        import faiss
+
+        if frames <= FLAT_FRAMES:
+            quantizer = faiss.ScalarQuantizer.QT_fp16
+            flat = faiss.IndexScalarQuantizer(self.dim, quantizer, faiss.METRIC_INNER_PRODUCT)
+            return faiss.IndexIDMap2(flat)
+        return trained_ivf(training(), frames)
+
+    def _sample(self, videos: list[tuple[int, str]], store: FeatureStore, frames: int) -> NDArray[np.float32]:
+        """Frames to train on, drawn from all over the collection."""
+        wanted = lists_for(frames) * TRAINING_PER_LIST
+        rng = np.random.default_rng(0)
+        parts: list[NDArray[np.float32]] = []
+        got = 0
+        for i in rng.permutation(len(videos)):
+            part = frame_vectors(store.read(videos[i][1]).vectors)
+            parts.append(part[:: max(1, len(part) // 200)])
+            got += len(parts[-1])
+            if got >= wanted:
+                break
+        return np.concatenate(parts)
+
+    # ------------------------------------------------------------------ searching
+
+    def vote(
+        self, query: NDArray[np.float32], limit: int, *, neighbours: int = NEIGHBOURS
+    ) -> list[Candidate]:
+        """The videos whose frames are nearest to the query's, strongest first."""
+        if self._index is None or self.frames == 0:
+            return []
+        similarity, entries = self._index.search(query, min(neighbours, self.frames))
+        numbers = np.where(entries >= 0, entries >> FRAME_BITS, -1)
+        votes: dict[int, float] = {}
+        for row_similarity, row_numbers in zip(similarity, numbers, strict=True):
+            # Best first, so the first time a video appears is its best frame for this query frame.
+            unique, first = np.unique(row_numbers, return_index=True)
+            for number, value in zip(unique.tolist(), row_similarity[first].tolist(), strict=True):
+                if number >= 0 and value > 0:
+                    votes[number] = votes.get(number, 0.0) + value**4
+        ranked = sorted(votes.items(), key=lambda item: (-item[1], item[0]))
+        return [Candidate(number, weight) for number, weight in ranked[:limit]]
+
+
+def lists_for(frames: int) -> int:
+    """How many inverted lists suit so many frames: near four roots, a power of two."""
+    return int(2 ** np.clip(np.round(np.log2(4 * np.sqrt(max(frames, 1)))), 6, 16))
+
+
+def trained_ivf(training: NDArray[np.float32], frames: int) -> Any:
+    """An empty IVF-PQ index trained on some vectors: 8 bits for every eighth dimension, 4-bit lists scanned fast."""
+    import faiss
+
+    dim = training.shape[1]
+    lists = min(lists_for(frames), max(1, len(training) // 39))
+    index = faiss.index_factory(
+        dim, f"OPQ{_codes(dim)},IVF{lists},PQ{_codes(dim)}", faiss.METRIC_INNER_PRODUCT
+    )
+    index.train(training)
+    return index
+
+
+def _codes(dim: int) -> int:
+    return next(n for n in (64, 48, 32, 16, 8, 4, 2, 1) if dim % n == 0)
+
+
+def _runs(numbers: list[int]) -> list[list[int]]:
+    """Rising numbers as [first, last] runs: short even for a million."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs
+
+
+def _spread(runs: list[list[int]]) -> Iterator[int]:
+    for first, last in runs:
+        yield from range(first, last + 1)

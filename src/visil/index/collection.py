@@ -1,0 +1,325 @@
+"""`visil.Index`: a collection of videos in one folder.
+
+``catalogue.sqlite`` says what is there, ``features/`` holds one file a video, ``frames*`` is a cache for candidates.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from visil.errors import IndexFolderError, ModelError, UsageError
+from visil.features import VideoFeatures
+from visil.index.candidates import CandidateIndex, frame_vectors
+from visil.index.catalogue import Catalogue, Failure, Judgement, Video
+from visil.index.discover import discover
+from visil.index.duplicates import Duplicates, Group, OnPairs, find_duplicates
+from visil.index.extraction import AddReport, Extraction, OnProgress
+from visil.index.lock import exclusive
+from visil.index.search import Hit, rank
+from visil.index.store import FeatureStore
+from visil.loading import load
+from visil.model import ViSiL
+
+CANDIDATES = 100
+"""Videos that a search compares exactly, at the least."""
+
+STALE_SHARE = 0.2
+"""Share of removed videos in the candidate cache from which it is made anew."""
+
+
+@dataclass(frozen=True)
+class IndexInfo:
+    """The state of a collection."""
+
+    folder: str
+    model: str
+    videos: int
+    frames: int
+    hours: float
+    bytes: int
+    failed: list[Failure]
+
+    def to_dict(self) -> dict[str, object]:
+        """As ``visil info --json`` prints it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that ``verify`` found wrong."""
+
+    what: str
+    reason: str
+
+
+class Index:
+    """Opens the collection in ``folder``, or makes a new one there.
+
+    ``model`` is a model or the name of one; by default the one that the collection was made with.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, model: ViSiL | str | None = None, create: bool = True
+    ) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / "catalogue.sqlite").is_file():
+            self._make(create)
+        self.catalogue = Catalogue(self.folder / "catalogue.sqlite")
+        self.store = FeatureStore(self.folder / "features")
+        self._wanted = model
+        self._model: ViSiL | None = None
+        self._candidates: CandidateIndex | None = None
+
+    def _make(self, create: bool) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise IndexFolderError(self.folder, "is a file; a collection is a folder")
+        if not create:
+            raise IndexFolderError(self.folder, "no collection here; `visil add` makes one")
+        if self.folder.is_dir() and any(self.folder.iterdir()):
+            raise IndexFolderError(self.folder, "is a folder with other things in it; name a new one")
+        try:
+            (self.folder / "features").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise IndexFolderError(
+                self.folder, f"cannot be made ({(error.strerror or '').lower()})"
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.catalogue.count()[0]
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.catalogue.close()
+
+    @property
+    def model(self) -> ViSiL:
+        """The model of this collection, loaded when first needed; another one than it was made with is refused."""
+        if self._model is None:
+            wanted, known = self._wanted, self.catalogue.fact("model")
+            model = (
+                wanted if isinstance(wanted, ViSiL) else load(wanted or self.catalogue.fact("model_source"))
+            )
+            fingerprint = model.fingerprint()
+            if known is None:
+                self.catalogue.set_fact("model", model.config.name)
+                self.catalogue.set_fact("fingerprint", fingerprint)
+                if isinstance(wanted, str):
+                    self.catalogue.set_fact("model_source", wanted)
+            elif self.catalogue.fact("fingerprint") != fingerprint:
+                raise ModelError(
+                    f"{self.folder}: was made with the model {known}, and {model.config.name} gives other features: "
+                    "open it with that model, or make a new collection"
+                )
+            self._model = model
+        return self._model
+
+    # ------------------------------------------------------------------ adding
+
+    def add(
+        self,
+        paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
+        *,
+        workers: int | None = None,
+        reference: bool = False,
+        progress: OnProgress | None = None,
+    ) -> AddReport:
+        """Files and folders into the collection; what is there already costs a look at its time stamp.
+
+        ``workers`` threads decode; by default one for each core. ``reference`` marks the files as ones that others
+        are compared against (:meth:`duplicates`).
+        """
+        if workers is not None and workers < 1:
+            raise UsageError(f"workers must be at least 1, not {workers}")
+        if isinstance(paths, (str, os.PathLike)):
+            paths = [paths]
+        model = self.model
+        self.store.clear_leftovers()
+        run = Extraction(
+            model,
+            self.catalogue,
+            self.store,
+            workers=workers or len(os.sched_getaffinity(0)),
+            reference=reference,
+            progress=progress,
+        )
+        try:
+            return run.run(discover(paths))
+        finally:
+            if run.report.added:
+                self.refresh()
+
+    # ------------------------------------------------------------------ candidates
+
+    def refresh(self) -> CandidateIndex:
+        """Bring the candidate cache up to date with the catalogue."""
+        if self._candidates is None:
+            self._candidates = CandidateIndex(self.folder, self.model.dim)
+            self._candidates.load()
+        candidates = self._candidates
+        present = set(self.catalogue.numbers())
+        missing = present - candidates.numbers
+        stale = candidates.numbers - present
+        if not missing and len(stale) <= STALE_SHARE * len(candidates.numbers):
+            return candidates
+        with exclusive(self.folder / "frames.lock"):
+            candidates = self._candidates = CandidateIndex(self.folder, self.model.dim)
+            usable = candidates.load(writable=True)
+            missing = present - candidates.numbers
+            stale = candidates.numbers - present
+            fits = usable and not candidates.outgrown and len(stale) <= STALE_SHARE * len(candidates.numbers)
+            wanted = sorted(missing if fits else present)
+            videos = self.catalogue.numbered(wanted)
+            chosen = [(number, videos[number].id) for number in wanted if number in videos]
+            sound = [(number, video) for number, video in chosen if self.store.path(video).is_file()]
+            if fits:
+                candidates.extend(sound, self.store)
+            else:
+                candidates.build(sound, self.store, self.catalogue.count()[1])
+            candidates.save()
+        return candidates
+
+    # ------------------------------------------------------------------ asking
+
+    def search(
+        self, query: str | os.PathLike[str] | VideoFeatures, k: int = 10, *, exhaustive: bool = False
+    ) -> list[Hit]:
+        """The ``k`` videos of the collection that share most with a query: a file, an id, or features."""
+        if k < 1:
+            raise UsageError(f"k must be at least 1, not {k}")
+        features = self.features(query)
+        if exhaustive:
+            return rank(self.model, self.store, features, self.catalogue.videos(), k)
+        votes = self.refresh().vote(frame_vectors(features.vectors), max(CANDIDATES, 4 * k))
+        videos = self.catalogue.numbered([vote.number for vote in votes])
+        return rank(self.model, self.store, features, videos.values(), k)
+
+    def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
+        """Features of a query; those of a video that is in the collection are not made again."""
+        if isinstance(query, VideoFeatures):
+            return query
+        name = os.fspath(query)
+        known = self.catalogue.video(name)
+        if known is not None and (not os.path.exists(name) or self._unchanged(name)):
+            return self.store.read(known.id, path=known.path)
+        return self.model.embed(query)
+
+    def _unchanged(self, path: str) -> bool:
+        from visil.index.identity import stamp_of
+
+        known = self.catalogue.file(os.path.abspath(path))
+        return known is not None and known[1] == stamp_of(Path(os.path.abspath(path)))
+
+    def duplicates(
+        self,
+        min_confidence: float = 0.5,
+        *,
+        new_against_references: bool = False,
+        progress: OnPairs | None = None,
+    ) -> list[Group]:
+        """Groups of videos that share footage."""
+        return self.find_duplicates(
+            min_confidence, new_against_references=new_against_references, progress=progress
+        ).groups
+
+    def find_duplicates(
+        self,
+        min_confidence: float = 0.5,
+        *,
+        new_against_references: bool = False,
+        progress: OnPairs | None = None,
+    ) -> Duplicates:
+        """Groups, and the pairs that share only common footage."""
+        if not 0 <= min_confidence <= 1:
+            raise UsageError(f"min_confidence must be from 0 to 1, not {min_confidence}")
+        return find_duplicates(
+            self.model,
+            self.catalogue,
+            self.store,
+            self.refresh(),
+            min_confidence=min_confidence,
+            new_against_references=new_against_references,
+            progress=progress,
+        )
+
+    def judge(self, a: str, b: str, verdict: Judgement | None) -> None:
+        """Record that two videos are the "same" or "different"; None takes it back. By content: renames keep it."""
+        first, second = self.video(a), self.video(b)
+        if first.id == second.id:
+            raise UsageError("a video is always the same as itself")
+        self.catalogue.judge(first.id, second.id, verdict)
+
+    def video(self, id_or_path: str) -> Video:
+        """A video of the collection by id, the beginning of its id, or path."""
+        found = self.catalogue.video(id_or_path)
+        if found is None:
+            raise IndexFolderError(self.folder, f"holds no video {id_or_path}")
+        return found
+
+    # ------------------------------------------------------------------ care
+
+    def info(self) -> IndexInfo:
+        """What is here."""
+        videos, frames, seconds = self.catalogue.count()
+        size = sum(file.stat().st_size for file in _files_below(self.folder))
+        model = self.catalogue.fact("model") or "not chosen yet"
+        return IndexInfo(
+            os.fspath(self.folder), model, videos, frames, seconds / 3600, size, self.catalogue.failures()
+        )
+
+    def verify(
+        self, *, repair: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> list[Problem]:
+        """Read everything and name what is damaged. ``repair`` takes damaged entries out; adding makes them anew."""
+        problems = []
+        trouble = self.catalogue.integrity()
+        if trouble is not None:
+            return [Problem("catalogue.sqlite", trouble)]
+        total = len(self)
+        for done, video in enumerate(self.catalogue.videos(), 1):
+            reason = self.store.sound(video.id)
+            if reason is not None:
+                problems.append(
+                    Problem(video.path, f"its features ({self.store.path(video.id).name}) are {reason}")
+                )
+                if repair:
+                    self.store.remove(video.id)
+                    self.catalogue.remove(video.id)
+            if progress is not None:
+                progress(done, total)
+        for orphan in self.store.ids():
+            if not self.catalogue.has(orphan):
+                problems.append(Problem(self.store.path(orphan).name, "belongs to no video of the catalogue"))
+                if repair:
+                    self.store.remove(orphan)
+        if total and not CandidateIndex(self.folder, self.model.dim).load():
+            problems.append(
+                Problem("frames.faiss", "the candidate cache is missing or damaged; it is made anew")
+            )
+            if repair:
+                self.refresh()
+        return problems
+
+    def remove(self, videos: Iterable[str]) -> int:
+        """Take videos out, by id or path; the files themselves are never touched. Returns how many there were."""
+        found = {video.id: video for video in map(self.video, videos)}
+        for video in found.values():
+            self.catalogue.remove(video.id)
+            self.store.remove(video.id)
+        return len(found)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())

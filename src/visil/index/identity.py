@@ -1,0 +1,55 @@
+"""What a video is, whatever it is called: a hash of its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from visil.errors import VideoError
+from visil.video.images import list_images
+from visil.video.paths import kind_of, reason_of_os_error
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What tells cheaply that a file has not changed since it was last read."""
+
+    size: int
+    modified_ns: int
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Size and time of change of a file; of a folder of images, their sum and the latest."""
+    try:
+        if kind_of(path) == "folder":
+            stats = [image.stat() for image in list_images(path)]
+            return Stamp(sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats))
+        status = path.stat()
+        return Stamp(status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise VideoError(path, reason_of_os_error(error)) from error
+
+
+def content_id(path: Path) -> str:
+    """32 hexadecimal digits that every byte of the file has gone into (of a folder: every image, in order).
+
+    Reading a file once through BLAKE2 runs at about a gigabyte a second, far faster than decoding it.
+    """
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    try:
+        if kind_of(path) == "folder":
+            for image in list_images(path):
+                digest.update(bytes.fromhex(_hash_file(image)))
+            return digest.hexdigest()
+        return _hash_file(path)
+    except OSError as error:
+        raise VideoError(path, reason_of_os_error(error)) from error
+
+
+def _hash_file(path: str | os.PathLike[str]) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()

@@ -1,0 +1,56 @@
+"""From candidates to hits: exact ViSiL on each, ranked by what the score and the best stretch say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from visil.calibration import Verdict
+from visil.features import VideoFeatures
+from visil.index.catalogue import Video
+from visil.index.store import FeatureStore
+from visil.localize import Segment
+from visil.match import Match
+from visil.model import ViSiL
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A video of the collection that matches a query."""
+
+    id: str
+    path: str
+    score: float
+    """CS_v(query, this video) of the paper."""
+    confidence: float
+    verdict: Verdict
+    segments: list[Segment]
+    evidence: float
+    """What hits are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
+
+    def to_dict(self) -> dict[str, object]:
+        """As ``visil search --json`` prints it."""
+        return {
+            "id": self.id,
+            "path": self.path,
+            "score": self.score,
+            "confidence": self.confidence,
+            "verdict": self.verdict,
+            "segments": [segment.to_dict() for segment in self.segments],
+        }
+
+
+def hit_of(video: Video, match: Match) -> Hit:
+    """What a comparison with ``video`` as the target says of it."""
+    return Hit(
+        video.id, video.path, match.score, match.confidence, match.verdict, match.segments, match.evidence
+    )
+
+
+def rank(
+    model: ViSiL, store: FeatureStore, query: VideoFeatures, videos: Iterable[Video], k: int
+) -> list[Hit]:
+    """The best ``k`` of ``videos``, compared exactly, one at a time: memory for one pair."""
+    hits = [hit_of(video, model.compare(query, store.read(video.id, path=video.path))) for video in videos]
+    hits.sort(key=lambda hit: (-hit.evidence, -hit.score, hit.id))
+    return hits[:k]

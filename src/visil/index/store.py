@@ -1,0 +1,178 @@
+"""Features on disk: one safetensors file a video, written as they come and visible only when whole.
+
+A file is readable by any safetensors reader: ``vectors`` float16 [T, R, C], ``timestamps`` float64 [T], and in its
+metadata the duration and a checksum of both tensors. It is written front to back while the video is decoded, with
+room left for the header, so a ten-hour video needs no more memory than a short one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.errors import IndexFolderError
+from visil.features import VideoFeatures
+
+HEADER_BYTES = 1024
+"""Room for the header: the format allows trailing blanks."""
+
+
+class FeatureStore:
+    """A folder of feature files by content id."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, video: str) -> Path:
+        """Where a video's features are, or would be."""
+        return self.folder / video[:2] / f"{video}.safetensors"
+
+    def writer(self, video: str) -> FeatureWriter:
+        """To write a video's features part by part."""
+        return FeatureWriter(self.path(video))
+
+    def read(self, video: str, *, path: str | None = None) -> VideoFeatures:
+        """A video's features, mapped into memory: only what is touched is read."""
+        from safetensors import SafetensorError, safe_open
+
+        file = self.path(video)
+        try:
+            with safe_open(file, "pt") as opened:
+                vectors, timestamps = opened.get_tensor("vectors"), opened.get_tensor("timestamps")
+                duration = float(opened.metadata()["duration"])
+            return VideoFeatures(vectors, timestamps, duration, path)
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            reason = "is missing" if not file.exists() else "is damaged"
+            raise IndexFolderError(
+                file, f"{reason}; `visil verify --repair` takes it out, adding mends it"
+            ) from error
+
+    def sound(self, video: str) -> str | None:
+        """What is wrong with a feature file, None where nothing is: reads all of it."""
+        from safetensors import SafetensorError, safe_open
+
+        file = self.path(video)
+        if not file.exists():
+            return "missing"
+        try:
+            with safe_open(file, "pt") as opened:
+                expected = int(opened.metadata()["checksum"])
+                crc = 0
+                vectors = opened.get_slice("vectors")
+                for start in range(0, vectors.get_shape()[0], 1024):
+                    crc = zlib.crc32(_bytes_of(vectors[start : start + 1024]), crc)
+                crc = zlib.crc32(_bytes_of(opened.get_tensor("timestamps")), crc)
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+            return f"damaged ({str(error).splitlines()[0][:80]})"
+        return None if crc == expected else "damaged (its checksum differs)"
+
+    def remove(self, video: str) -> None:
+        """Delete a video's features."""
+        self.path(video).unlink(missing_ok=True)
+
+    def ids(self) -> Iterator[str]:
+        """The videos that have a file here."""
+        for file in self.folder.glob("??/*.safetensors"):
+            if not file.name.startswith("."):
+                yield file.stem
+
+    def clear_leftovers(self) -> None:
+        """Delete what killed processes left half-written; files that a process is writing now are locked, and stay."""
+        for part in self.folder.glob("??/.*.part"):
+            with suppress(OSError), part.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink(missing_ok=True)
+
+
+class FeatureWriter:
+    """Appends features to a file that nobody sees until :meth:`finish`; :meth:`discard` leaves nothing behind."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self._shape: tuple[int, int] | None = None
+        self._times: list[NDArray[np.float64]] = []
+        self._frames = 0
+        self._crc = 0
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=".part", dir=target.parent)
+        except OSError as error:
+            raise IndexFolderError(target.parent, _plain(error)) from error
+        self._part = Path(name)
+        self._file = os.fdopen(handle, "wb")
+        fcntl.flock(handle, fcntl.LOCK_SH)  # says that someone is alive who writes it
+        self._write(b" " * (8 + HEADER_BYTES))
+
+    def append(self, vectors: Tensor, timestamps: NDArray[np.float64]) -> None:
+        """Some frames more: [t, R, C] and [t]."""
+        data = _bytes_of(vectors.to(torch.float16))
+        self._shape = (int(vectors.shape[1]), int(vectors.shape[2]))
+        self._crc = zlib.crc32(data, self._crc)
+        self._write(data)
+        self._frames += len(timestamps)
+        self._times.append(timestamps)
+
+    def finish(self, duration: float) -> int:
+        """Write the header, and put the file in its place. Returns the number of frames."""
+        assert self._shape is not None, "a video has at least one frame"
+        times = np.concatenate(self._times).astype("<f8").tobytes()
+        self._crc = zlib.crc32(times, self._crc)
+        end = self._frames * self._shape[0] * self._shape[1] * 2
+        gap = -end % 8  # float64 must lie on a multiple of eight to be mapped
+        header: dict[str, object] = {
+            "__metadata__": {"format": "pt", "duration": repr(float(duration)), "checksum": str(self._crc)},
+            "vectors": {"dtype": "F16", "shape": [self._frames, *self._shape], "data_offsets": [0, end]},
+        }
+        if gap:
+            header["gap"] = {"dtype": "U8", "shape": [gap], "data_offsets": [end, end + gap]}
+        offsets = [end + gap, end + gap + len(times)]
+        header["timestamps"] = {"dtype": "F64", "shape": [self._frames], "data_offsets": offsets}
+        self._write(bytes(gap) + times)
+        try:
+            self._file.seek(0)
+            self._file.write(
+                HEADER_BYTES.to_bytes(8, "little") + json.dumps(header).encode().ljust(HEADER_BYTES)
+            )
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.chmod(self._part, 0o644)
+            os.replace(self._part, self.target)
+        except OSError as error:
+            self.discard()
+            raise IndexFolderError(self.target.parent, _plain(error)) from error
+        return self._frames
+
+    def discard(self) -> None:
+        """Forget what was written."""
+        with suppress(OSError):  # a full disk refuses the last buffer; the file goes anyway
+            self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.discard()
+            raise IndexFolderError(self.target.parent, _plain(error)) from error
+
+
+def _bytes_of(tensor: Tensor) -> bytes:
+    return tensor.contiguous().numpy().tobytes()
+
+
+def _plain(error: OSError) -> str:
+    if error.errno == 28:
+        return "the disk is full; what was added before is safe"
+    return f"cannot be written to ({(error.strerror or str(error)).lower()})"
