@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
+from math import exp, log10
 from typing import Literal
 
 Verdict = Literal["copy", "related", "unrelated"]
@@ -11,7 +11,11 @@ Verdict = Literal["copy", "related", "unrelated"]
 
 @dataclass(frozen=True)
 class Calibration:
-    """A logistic curve over the score and the strength of the best matching stretch; both only ever raise it."""
+    """A logistic curve over the score, the strength of the best matching stretch, and the lengths.
+
+    Score and stretch can only raise it. The longer two videos are, the stronger a stretch turns up between them by
+    chance, so lengths can only lower it.
+    """
 
     bias: float
     score: float
@@ -20,19 +24,23 @@ class Calibration:
     """Weight of the best stretch's gain (see :class:`visil.localize.Path`), at least 0."""
     stretch_cap: float
     """Gain above which a longer stretch adds nothing."""
+    length: float = 0.0
+    """Taken off for every factor of ten in frame pairs beyond a hundred, at least 0."""
     copy: float = 0.9
     """Confidence from which a pair is called a copy."""
     related: float = 0.5
     """Confidence from which it is called related."""
 
-    def evidence(self, score: float, gain: float) -> float:
-        """The logit of :meth:`confidence`."""
-        return self.bias + self.score * score + self.stretch * min(max(gain, 0.0), self.stretch_cap)
+    def evidence(self, score: float, gain: float, frame_pairs: int) -> float:
+        """The logit of the confidence: what matches are ranked by, since it does not flatten out near 1."""
+        stretch = min(max(gain, 0.0), self.stretch_cap)
+        chances = max(0.0, log10(max(frame_pairs, 1)) - 2)
+        return self.bias + self.score * score + self.stretch * stretch - self.length * chances
 
-    def confidence(self, score: float, gain: float) -> float:
+    def confidence(self, score: float, gain: float, frame_pairs: int = 100) -> float:
         """Probability that the two videos share footage, in [0, 1]."""
-        logit = self.evidence(score, gain)
-        return 1 / (1 + exp(-logit)) if logit > -500 else 0.0
+        evidence = self.evidence(score, gain, frame_pairs)
+        return 1 / (1 + exp(-evidence)) if evidence > -500 else 0.0
 
     def verdict(self, confidence: float) -> Verdict:
         """The confidence in one word."""

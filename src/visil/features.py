@@ -20,6 +20,8 @@ class VideoFeatures:
     """Seconds from the first frame to the end of the last, where known."""
     path: str | None = None
     """The file they came from, where known: for plots and messages."""
+    blank: Tensor | None = None
+    """Which frames are nearly one colour, bool [T]: they make no matches. None: not known, taken as none."""
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 3 or 0 in self.vectors.shape:
@@ -29,6 +31,12 @@ class VideoFeatures:
         if self.timestamps.shape != self.vectors.shape[:1]:
             raise UsageError(
                 f"{len(self.vectors)} frames need as many timestamps, got {list(self.timestamps.shape)}"
+            )
+        if self.blank is not None and (
+            self.blank.shape != self.timestamps.shape or self.blank.dtype != torch.bool
+        ):
+            raise UsageError(
+                f"blank must be bool [{len(self.vectors)}], got {self.blank.dtype} {list(self.blank.shape)}"
             )
         if not torch.isfinite(self.timestamps).all() or (self.timestamps.diff() <= 0).any():
             raise UsageError("timestamps must be finite and rise from frame to frame")

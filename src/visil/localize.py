@@ -19,6 +19,7 @@ from visil.errors import UsageError
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
+Flags = NDArray[np.bool_]
 
 STEPS = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1))
 """Query and target frames that one move of a path may span."""
@@ -215,6 +216,33 @@ class Localizer:
             if not any(_explains(other, path) for other in kept):
                 kept.append(path)
         return kept
+
+
+def neutral(
+    strip: NDArray[np.floating], config: LocalizeConfig, rows: Flags | None, columns: Flags | None
+) -> Floats:
+    """A strip of S_f in which blank frames speak neither for nor against a match."""
+    quiet = np.array(strip, np.float32)
+    if rows is not None:
+        quiet[rows] = config.threshold
+    if columns is not None:
+        quiet[:, columns] = config.threshold
+    return quiet
+
+
+def grown(path: Path, query_blank: Flags, target_blank: Flags) -> Path:
+    """A path led on through the blank frames that border it in both videos: a copied fade belongs to the copy."""
+    (top, bottom), (left, right) = path.query, path.target
+    while top > 0 and left > 0 and query_blank[top - 1] and target_blank[left - 1]:
+        top, left = top - 1, left - 1
+    while (
+        bottom + 1 < len(query_blank)
+        and right + 1 < len(target_blank)
+        and query_blank[bottom + 1]
+        and target_blank[right + 1]
+    ):
+        bottom, right = bottom + 1, right + 1
+    return replace(path, query=(top, bottom), target=(left, right))
 
 
 def localize(matrix: NDArray[np.floating], config: LocalizeConfig | None = None) -> list[Path]:

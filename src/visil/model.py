@@ -19,13 +19,14 @@ from visil.attention import ContextAttention, HiddenAttention
 from visil.backbones import Backbone, backbone_spec
 from visil.backbones.folding import folded
 from visil.backbones.weights import load_into, read_checkpoint
+from visil.blank import blank_frames
 from visil.calibration import verdict
 from visil.comparator import SHORTEST, Comparator
 from visil.config import ViSiLConfig
 from visil.errors import ModelError, UsageError, VideoError
 from visil.features import VideoFeatures
 from visil.kernels import FrameMatrix, RunningPool, score_pair
-from visil.localize import Localizer, segments
+from visil.localize import Localizer, grown, neutral, segments
 from visil.match import Match, Matrices
 from visil.prefetch import prefetched
 from visil.whitening import Whitening
@@ -84,6 +85,7 @@ class ViSiL(nn.Module):
         from visil.video import stream_frames
 
         vectors: list[Tensor] = []
+        blank: list[Tensor] = []
         timestamps: list[NDArray[np.float64]] = []
         done = 0
         with (
@@ -92,18 +94,15 @@ class ViSiL(nn.Module):
         ):
             for batch in batches:
                 vectors.append(self._regions(batch.images))
+                blank.append(blank_frames(torch.from_numpy(batch.images)))
                 timestamps.append(batch.timestamps)
                 done += len(batch)
                 if progress is not None:
                     progress(done)
         if not vectors:
             raise VideoError(video, "no frame could be decoded")
-        return VideoFeatures(
-            torch.cat(vectors),
-            torch.from_numpy(np.concatenate(timestamps)),
-            stream.duration,
-            os.fspath(video),
-        )
+        times = torch.from_numpy(np.concatenate(timestamps))
+        return VideoFeatures(torch.cat(vectors), times, stream.duration, os.fspath(video), torch.cat(blank))
 
     def embed_frames(
         self, frames: NDArray[np.uint8] | Tensor | Frames, timestamps: Sequence[float] | None = None
@@ -122,7 +121,7 @@ class ViSiL(nn.Module):
             times = torch.arange(len(images), dtype=torch.float64) / self.config.sampling.fps
         else:
             times = torch.as_tensor(np.asarray(timestamps, np.float64))
-        return VideoFeatures(vectors, times)
+        return VideoFeatures(vectors, times, blank=blank_frames(images))
 
     def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """L_N-iMAC (or the configured pooling) of frames uint8 [B, H, W, 3], before whitening: [B, R, C]."""
@@ -178,12 +177,14 @@ class ViSiL(nn.Module):
         keep = len(q) * len(t) <= KEPT_CELLS
         rows: list[Tensor] = []
         outputs: list[Tensor] = []
+        q_blank, t_blank = (None if v.blank is None else v.blank.numpy() for v in (q, t))
         localizer = Localizer(len(t), self.config.localize.for_length(min(len(q), len(t))))
 
         def on_frames(start: int, strip: Tensor) -> None:
             # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
             strip = strip[: max(0, len(q) - start), : len(t)].cpu()
-            localizer.feed(strip.numpy())
+            rows_blank = None if q_blank is None else q_blank[start : start + len(strip)]
+            localizer.feed(neutral(strip.numpy(), localizer.config, rows_blank, t_blank))
             if keep:
                 rows.append(strip.float())
 
@@ -200,14 +201,19 @@ class ViSiL(nn.Module):
             return kept if kept is not None else self._matrices(q.vectors, t.vectors)
 
         paths = localizer.paths()
+        if q_blank is not None and t_blank is not None:
+            paths = [grown(path, q_blank, t_blank) for path in paths]
         gain = max((path.gain for path in paths), default=0.0)
         calibration = self.config.calibration
-        confidence = calibration.confidence(score, gain) if calibration else min(max(score, 0.0), 1.0)
+        evidence = calibration.evidence(score, gain, len(q) * len(t)) if calibration else score
+        confidence = min(max(score, 0.0), 1.0)
+        if calibration:
+            confidence = calibration.confidence(score, gain, len(q) * len(t))
         return Match(
             score=score,
             confidence=confidence,
             verdict=calibration.verdict(confidence) if calibration else verdict(confidence),
-            evidence=calibration.evidence(score, gain) if calibration else score,
+            evidence=evidence,
             segments=segments(paths, _times(q), _times(t)),
             calibrated=calibration is not None,
             query_path=q.path,

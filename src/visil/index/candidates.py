@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
 
 if TYPE_CHECKING:
+    from visil.features import VideoFeatures
     from visil.index.store import FeatureStore
 
 Progress = Callable[[int, int], None]
@@ -36,8 +36,9 @@ NEIGHBOURS = 64
 """Nearest frames that each query frame asks for."""
 
 
-def frame_vectors(vectors: Tensor) -> NDArray[np.float32]:
-    """One unit vector a frame: the mean of its regions."""
+def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
+    """One unit vector a frame, the mean of its regions; blank frames have no say, and so none."""
+    vectors = video.vectors if video.blank is None else video.vectors[~video.blank]
     return F.normalize(vectors.float().mean(dim=1), dim=1).numpy()
 
 
@@ -113,7 +114,7 @@ class CandidateIndex:
     def extend(self, videos: Iterable[tuple[int, str]], store: FeatureStore) -> None:
         """Some videos more."""
         for number, video in videos:
-            self.add(number, frame_vectors(store.read(video).vectors))
+            self.add(number, frame_vectors(store.read(video)))
 
     def add(self, number: int, vectors: NDArray[np.float32]) -> None:
         """One video's frame vectors."""
@@ -150,7 +151,7 @@ class CandidateIndex:
         parts: list[NDArray[np.float32]] = []
         got = 0
         for i in rng.permutation(len(videos)):
-            part = frame_vectors(store.read(videos[i][1]).vectors)
+            part = frame_vectors(store.read(videos[i][1]))
             parts.append(part[:: max(1, len(part) // 200)])
             got += len(parts[-1])
             if got >= wanted:
@@ -163,7 +164,7 @@ class CandidateIndex:
         self, query: NDArray[np.float32], limit: int, *, neighbours: int = NEIGHBOURS
     ) -> list[Candidate]:
         """The videos whose frames are nearest to the query's, strongest first."""
-        if self._index is None or self.frames == 0:
+        if self._index is None or self.frames == 0 or len(query) == 0:
             return []
         similarity, entries = self._index.search(query, min(neighbours, self.frames))
         numbers = np.where(entries >= 0, entries >> FRAME_BITS, -1)

@@ -289,8 +289,21 @@ class Catalogue:
             *values,
         )
         return [
-            Video(number, video, os.fsdecode(path or b""), *r, bool(ref))
-            for number, video, path, *r, ref in rows
+            Video(
+                r[0],
+                r[1],
+                os.fsdecode(r[2] or b""),
+                r[3],
+                r[4],
+                r[5],
+                r[6],
+                r[7],
+                r[8],
+                r[9],
+                r[10],
+                bool(r[11]),
+            )
+            for r in rows
         ]
 
     # ------------------------------------------------------------------ what people said

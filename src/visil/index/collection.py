@@ -202,7 +202,7 @@ class Index:
         features = self.features(query)
         if exhaustive:
             return rank(self.model, self.store, features, self.catalogue.videos(), k)
-        votes = self.refresh().vote(frame_vectors(features.vectors), max(CANDIDATES, 4 * k))
+        votes = self.refresh().vote(frame_vectors(features), max(CANDIDATES, 4 * k))
         videos = self.catalogue.numbered([vote.number for vote in votes])
         return rank(self.model, self.store, features, videos.values(), k)
 

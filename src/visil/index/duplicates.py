@@ -121,7 +121,7 @@ def enumerate_pairs(
     for done, (number, video) in enumerate(videos.items()):
         if new_against_references and video.reference:
             continue
-        query = frame_vectors(store.read(video.id).vectors)
+        query = frame_vectors(store.read(video.id))
         for candidate in candidates.vote(query, CANDIDATES + 1):
             other = videos.get(candidate.number)
             if other is None or other.number == number or (new_against_references and not other.reference):

@@ -252,15 +252,16 @@ class Extraction:
         if not self._batch:
             return
         batch, self._batch = self._batch, []
-        vectors = self.model.embed_frames(
-            np.concatenate([decoded.frames.images for decoded in batch])
-        ).vectors
+        images = np.concatenate([decoded.frames.images for decoded in batch])
+        features = self.model.embed_frames(images)
+        assert features.blank is not None
         start = 0
         for decoded in batch:
             job, frames = decoded.job, decoded.frames
             if job.writer is None:
                 job.writer = self.store.writer(job.id)
-            job.writer.append(vectors[start : start + len(frames)], frames.timestamps)
+            part = slice(start, start + len(frames))
+            job.writer.append(features.vectors[part], frames.timestamps, features.blank[part])
             job.pending -= 1
             start += len(frames)
         self._frames += start

@@ -1,7 +1,7 @@
 """Features on disk: one safetensors file a video, written as they come and visible only when whole.
 
-A file is readable by any safetensors reader: ``vectors`` float16 [T, R, C], ``timestamps`` float64 [T], and in its
-metadata the duration and a checksum of both tensors. It is written front to back while the video is decoded, with
+A file is readable by any safetensors reader: ``vectors`` float16 [T, R, C], ``timestamps`` float64 [T], ``blank``
+bool [T], and in its metadata the duration and a checksum. It is written front to back while the video is decoded, with
 room left for the header, so a ten-hour video needs no more memory than a short one.
 """
 
@@ -50,8 +50,9 @@ class FeatureStore:
         try:
             with safe_open(file, "pt") as opened:
                 vectors, timestamps = opened.get_tensor("vectors"), opened.get_tensor("timestamps")
+                blank = opened.get_tensor("blank")
                 duration = float(opened.metadata()["duration"])
-            return VideoFeatures(vectors, timestamps, duration, path)
+            return VideoFeatures(vectors, timestamps, duration, path, blank)
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             reason = "is missing" if not file.exists() else "is damaged"
             raise IndexFolderError(
@@ -72,7 +73,8 @@ class FeatureStore:
                 vectors = opened.get_slice("vectors")
                 for start in range(0, vectors.get_shape()[0], 1024):
                     crc = zlib.crc32(_bytes_of(vectors[start : start + 1024]), crc)
-                crc = zlib.crc32(_bytes_of(opened.get_tensor("timestamps")), crc)
+                for name in ("timestamps", "blank"):
+                    crc = zlib.crc32(_bytes_of(opened.get_tensor(name)), crc)
         except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
             return f"damaged ({str(error).splitlines()[0][:80]})"
         return None if crc == expected else "damaged (its checksum differs)"
@@ -102,6 +104,7 @@ class FeatureWriter:
         self.target = target
         self._shape: tuple[int, int] | None = None
         self._times: list[NDArray[np.float64]] = []
+        self._blank: list[Tensor] = []
         self._frames = 0
         self._crc = 0
         try:
@@ -114,8 +117,9 @@ class FeatureWriter:
         fcntl.flock(handle, fcntl.LOCK_SH)  # says that someone is alive who writes it
         self._write(b" " * (8 + HEADER_BYTES))
 
-    def append(self, vectors: Tensor, timestamps: NDArray[np.float64]) -> None:
-        """Some frames more: [t, R, C] and [t]."""
+    def append(self, vectors: Tensor, timestamps: NDArray[np.float64], blank: Tensor) -> None:
+        """Some frames more: [t, R, C], [t] and which are blank [t]."""
+        self._blank.append(blank)
         data = _bytes_of(vectors.to(torch.float16))
         self._shape = (int(vectors.shape[1]), int(vectors.shape[2]))
         self._crc = zlib.crc32(data, self._crc)
@@ -127,7 +131,8 @@ class FeatureWriter:
         """Write the header, and put the file in its place. Returns the number of frames."""
         assert self._shape is not None, "a video has at least one frame"
         times = np.concatenate(self._times).astype("<f8").tobytes()
-        self._crc = zlib.crc32(times, self._crc)
+        blank = _bytes_of(torch.cat(self._blank))
+        self._crc = zlib.crc32(blank, zlib.crc32(times, self._crc))
         end = self._frames * self._shape[0] * self._shape[1] * 2
         gap = -end % 8  # float64 must lie on a multiple of eight to be mapped
         header: dict[str, object] = {
@@ -138,7 +143,12 @@ class FeatureWriter:
             header["gap"] = {"dtype": "U8", "shape": [gap], "data_offsets": [end, end + gap]}
         offsets = [end + gap, end + gap + len(times)]
         header["timestamps"] = {"dtype": "F64", "shape": [self._frames], "data_offsets": offsets}
-        self._write(bytes(gap) + times)
+        header["blank"] = {
+            "dtype": "BOOL",
+            "shape": [self._frames],
+            "data_offsets": [offsets[1], offsets[1] + len(blank)],
+        }
+        self._write(bytes(gap) + times + blank)
         try:
             self._file.seek(0)
             self._file.write(

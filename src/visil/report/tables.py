@@ -16,7 +16,10 @@ COLUMNS = (
 
 def write_csv(found: Duplicates, path: str | os.PathLike[str]) -> None:
     """Groups as CSV; videos by path."""
-    with replacing(path) as fresh, fresh.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+    with (
+        replacing(path) as fresh,
+        fresh.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+    ):
         rows = csv.writer(file)
         rows.writerow(COLUMNS)
         for number, group in enumerate(found.groups, 1):

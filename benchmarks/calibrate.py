@@ -1,0 +1,276 @@
+"""Fit and judge ``confidence``: score, best stretch and lengths to the probability that footage is shared.
+
+    python benchmarks/pack_frames.py VIDEOS PACKS
+    python benchmarks/calibrate.py PACKS [--write-model FOLDER]
+
+Pairs of whole clips and of longer videos strung together from clips; related ones share an edited copy (or a part of
+one), unrelated ones are random, or from the same folder (one set, one show, one kind of sport: look-alikes). Half of
+the clips fit, the other half judge. Writes results/calibration.json and docs/reliability.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import Tensor
+
+import visil
+from machine import RESULTS, keep
+from real_pairs import embed_packs, random_cut
+from visil.calibration import Calibration
+from visil.localize import localize
+
+COPY_FALSE_ALARMS = 0.001
+RELATED_FALSE_ALARMS = 0.01
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the curve sees of a pair, and whether it is related."""
+
+    score: float
+    gain: float
+    frame_pairs: int
+    related: bool
+    kind: str
+
+
+class Footage:
+    """Originals and their edited copies, as features."""
+
+    def __init__(self, features: dict[str, Tensor], clips: list[str]) -> None:
+        self.features = features
+        self.clips = clips
+        self.folders: dict[str, list[str]] = {}
+        for clip in clips:
+            self.folders.setdefault(clip.split("/")[0], []).append(clip)
+        self.copies: dict[str, list[str]] = {}
+        for name in sorted(features):
+            if "|" in name and name.split("|")[0] in set(clips):
+                self.copies.setdefault(name.split("|")[0], []).append(name)
+
+
+def samples(model: visil.ViSiL, footage: Footage, count: int, rng: random.Random) -> list[Sample]:
+    """``count`` related pairs of either form, and four times as many unrelated ones."""
+    result = []
+    queried = sorted(footage.copies)
+    for i in range(count):
+        copy = rng.choice(footage.copies[rng.choice(queried)])
+        clip = copy.split("|")[0]
+        vectors = footage.features[copy]
+        first, last = random_cut(len(vectors), rng)
+        part = vectors[first : last + 1]
+        strength = copy.rsplit("|", 1)[1]
+        for longer in (False, True):
+            query, target = footage.features[clip], part
+            if longer:
+                query, target = (string(footage, v, {clip}, rng) for v in (query, target))
+            if i % 2:
+                query, target = target, query
+            result.append(
+                measured(model, query, target, True, f"{strength}, {'in longer' if longer else 'alone'}")
+            )
+    for i in range(8 * count):
+        a = rng.choice(footage.clips)
+        pool = footage.folders[a.split("/")[0]] if i % 2 else footage.clips
+        b = rng.choice([clip for clip in pool if clip != a])
+        query, target = footage.features[a], footage.features[b]
+        if i % 8 >= 6:
+            query, target = string(footage, query, {a, b}, rng), string(footage, target, {a, b}, rng)
+        result.append(measured(model, query, target, False, "same folder" if i % 2 else "any"))
+    return result
+
+
+def string(footage: Footage, vectors: Tensor, barred: set[str], rng: random.Random) -> Tensor:
+    """A clip among up to four others, which no other video of the pair may use: they are added to ``barred``."""
+    others = []
+    while len(others) < rng.randint(1, 4):
+        other = rng.choice(footage.clips)
+        if other not in barred:
+            barred.add(other)
+            others.append(footage.features[other])
+    parts = [vectors, *others]
+    rng.shuffle(parts)
+    return torch.cat(parts)
+
+
+def measured(model: visil.ViSiL, query: Tensor, target: Tensor, related: bool, kind: str) -> Sample:
+    """Compare one pair."""
+    pair = [
+        visil.VideoFeatures(v.float(), torch.arange(len(v), dtype=torch.float64)) for v in (query, target)
+    ]
+    match = model.compare(*pair)
+    config = model.config.localize.for_length(min(len(query), len(target)))
+    gain = max((path.gain for path in localize(match.frame_matrix, config)), default=0.0)
+    return Sample(match.score, gain, len(query) * len(target), related, kind)
+
+
+def fit(data: list[Sample]) -> Calibration:
+    """Logistic regression with signs held; related and unrelated pairs weigh the same in all."""
+    cap = float(np.quantile([s.gain for s in data if s.related], 0.9))
+    x = torch.tensor(
+        [[1, s.score, min(s.gain, cap), -max(0.0, np.log10(s.frame_pairs) - 2)] for s in data],
+        dtype=torch.float64,
+    )
+    y = torch.tensor([s.related for s in data], dtype=torch.float64)
+    weight = torch.where(y > 0, 0.5 / y.sum(), 0.5 / (1 - y).sum())
+    w = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([w], max_iter=500, line_search_fn="strong_wolfe")
+
+    def closure() -> float:
+        optimiser.zero_grad()
+        held = torch.cat([w[:1], w[1:].clamp(min=0)])
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(x @ held, y, reduction="none")
+        loss = (losses * weight).sum() + 1e-4 * w[1:].square().sum()
+        loss.backward()
+        return float(loss.detach())
+
+    optimiser.step(closure)
+    bias, score, stretch, length = (round(v, 4) for v in w.detach().tolist())
+    curve = Calibration(bias, max(score, 0), max(stretch, 0), round(cap, 4), max(length, 0))
+    unrelated = np.sort([confidence(curve, s) for s in data if not s.related])
+    copy, related = (
+        float(np.ceil(1000 * unrelated[int(len(unrelated) * (1 - rate))]) / 1000)
+        for rate in (COPY_FALSE_ALARMS, RELATED_FALSE_ALARMS)
+    )
+    return replace(curve, copy=min(max(copy, 0.9), 0.99), related=min(max(related, 0.3), 0.8))
+
+
+def confidence(curve: Calibration, sample: Sample) -> float:
+    """The curve at one pair."""
+    return curve.confidence(sample.score, sample.gain, sample.frame_pairs)
+
+
+def judge(curve: Calibration, data: list[Sample]) -> dict[str, object]:
+    """False alarms, finds by kind, and reliability, on pairs the curve was not fitted on."""
+    values = np.array([confidence(curve, s) for s in data])
+    related = np.array([s.related for s in data])
+    by_kind = {}
+    for kind in sorted({s.kind for s in data}):
+        chosen = np.array([s.kind == kind for s in data])
+        by_kind[kind] = {
+            "pairs": int(chosen.sum()),
+            "copy": round(float((values[chosen] >= curve.copy).mean()), 4),
+            "copy or related": round(float((values[chosen] >= curve.related).mean()), 4),
+        }
+    return {
+        "unrelated called copy": float((values[~related] >= curve.copy).mean()),
+        "unrelated called related or copy": float((values[~related] >= curve.related).mean()),
+        "related called copy": float((values[related] >= curve.copy).mean()),
+        "related called related or copy": float((values[related] >= curve.related).mean()),
+        "by kind": by_kind,
+        "reliability": reliability(values, related),
+    }
+
+
+def reliability(values: NDArray[np.float64], related: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """Mean confidence against the share that is related, with both kinds weighing the same in all."""
+    weight = np.where(related, 0.5 / related.sum(), 0.5 / (~related).sum())
+    bins = []
+    edges = (0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0001)
+    for low, high in zip(edges[:-1], edges[1:], strict=True):
+        inside = (values >= low) & (values < high)
+        if inside.any():
+            mass = weight[inside].sum()
+            bins.append(
+                {
+                    "pairs": int(inside.sum()),
+                    "confidence": float((values * weight)[inside].sum() / mass),
+                    "related": float((related * weight)[inside].sum() / mass),
+                }
+            )
+    return bins
+
+
+def draw(bins: list[dict[str, float]], path: Path) -> None:
+    """The reliability diagram."""
+    figure = Figure((5, 4.6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="0.75", linewidth=1, label="perfect")
+    axes.plot(
+        [b["confidence"] for b in bins], [b["related"] for b in bins], "o-", color="#0072b2", label="visil"
+    )
+    for b in bins:
+        axes.annotate(
+            f"{b['pairs']:.0f}",
+            (b["confidence"], b["related"]),
+            (6, -11),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    axes.set(
+        xlabel="confidence",
+        ylabel="share of pairs that share footage",
+        xlim=(-0.03, 1.03),
+        ylim=(-0.03, 1.03),
+    )
+    axes.set_title("Reliability on held-out clips (number of pairs)", fontsize=10)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def buried(
+    model: visil.ViSiL, curve: Calibration, footage: Footage, rng: random.Random, count: int = 40
+) -> dict[str, float]:
+    """A few copied seconds in a longer query: mAP of finding the original, by CS_v alone and by the evidence."""
+    by_score, by_evidence = [], []
+    for clip in rng.sample(sorted(footage.copies), min(count, len(footage.copies))):
+        copy = footage.features[rng.choice(footage.copies[clip])][:5]
+        barred = {clip}
+        query = torch.cat([string(footage, copy, barred, rng), string(footage, copy[:0], barred, rng)])
+        database = [c for c in footage.clips if c not in barred or c == clip]
+        results = [measured(model, query, footage.features[c], c == clip, "") for c in database]
+        for values, kept in (
+            ([s.score for s in results], by_score),
+            ([curve.evidence(s.score, s.gain, s.frame_pairs) for s in results], by_evidence),
+        ):
+            order = np.array(values)
+            kept.append(1 / float((order > order[database.index(clip)]).sum() + 1))
+    return {
+        "CS_v alone": float(np.mean(by_score)),
+        "evidence": float(np.mean(by_evidence)),
+        "queries": len(by_score),
+    }
+
+
+def main() -> None:
+    """Fit on one half of the clips, judge on the other."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("packs", type=Path)
+    parser.add_argument("--pairs", type=int, default=600)
+    parser.add_argument("--write-model", type=Path)
+    args = parser.parse_args()
+    model = visil.load()
+    features = embed_packs(model, args.packs, model.config.name)
+    rng = random.Random(3)
+    queried = sorted({name.split("|")[0] for name in features if "|" in name})
+    others = sorted(name for name in features if "|" not in name and name not in set(queried))
+    rng.shuffle(queried)
+    rng.shuffle(others)
+    halves = [Footage(features, sorted(queried[half::2] + others[half::2])) for half in (0, 1)]
+    curve = fit(samples(model, halves[0], args.pairs, rng))
+    judged = judge(curve, samples(model, halves[1], args.pairs, rng))
+    result = {
+        "model": model.config.name,
+        "calibration": vars(curve),
+        "test": judged,
+        "five copied seconds in a longer query, mAP": buried(model, curve, halves[1], rng),
+    }
+    keep("calibration", result)
+    bins = judged["reliability"]
+    assert isinstance(bins, list)
+    draw(bins, RESULTS.parent.parent / "docs" / "reliability.png")
+    if args.write_model is not None:
+        model.config = replace(model.config, calibration=curve)
+        model.save_pretrained(args.write_model, include_backbone=False)
+
+
+if __name__ == "__main__":
+    main()
