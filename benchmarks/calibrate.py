@@ -4,8 +4,8 @@
     python benchmarks/calibrate.py PACKS [--write-model FOLDER]
 
 Pairs of whole clips and of longer videos strung together from clips; related ones share an edited copy (or a part of
-one), unrelated ones are random, or from the same folder (one set, one show, one kind of sport: look-alikes). Half of
-the clips fit, the other half judge. Writes results/calibration.json and docs/reliability.png.
+one), unrelated ones are from other sources. Clips of one folder (one set, one show) are judged apart, as look-alikes.
+Half of the clips fit, the other half judge. Writes results/calibration.json and docs/reliability.png.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,8 @@ from real_pairs import embed_packs, random_cut
 from visil.calibration import Calibration
 from visil.localize import localize
 
-COPY_FALSE_ALARMS = 0.001
+LOOK_ALIKE = "same source"
+COPY_FALSE_ALARMS = 0.0005
 RELATED_FALSE_ALARMS = 0.01
 
 
@@ -77,22 +79,36 @@ def samples(model: visil.ViSiL, footage: Footage, count: int, rng: random.Random
             result.append(
                 measured(model, query, target, True, f"{strength}, {'in longer' if longer else 'alone'}")
             )
+    # Folders are sources: clips of one folder may show one scene without sharing footage, so unrelated pairs take one
+    # side from the largest folder and the other from the rest. Look-alikes of one folder are judged apart.
+    largest = max(footage.folders, key=lambda folder: len(footage.folders[folder]))
+    inside = footage.folders[largest]
+    outside = [clip for clip in footage.clips if clip not in set(inside)]
     for i in range(8 * count):
-        a = rng.choice(footage.clips)
-        pool = footage.folders[a.split("/")[0]] if i % 2 else footage.clips
-        b = rng.choice([clip for clip in pool if clip != a])
-        query, target = footage.features[a], footage.features[b]
-        if i % 8 >= 6:
-            query, target = string(footage, query, {a, b}, rng), string(footage, target, {a, b}, rng)
-        result.append(measured(model, query, target, False, "same folder" if i % 2 else "any"))
+        sides = [(inside, rng.choice(inside)), (outside, rng.choice(outside))]
+        rng.shuffle(sides)
+        one, other = [
+            string(footage, footage.features[clip], {clip}, rng, pool)
+            if i % 4 == 3
+            else footage.features[clip]
+            for pool, clip in sides
+        ]
+        result.append(measured(model, one, other, False, "other source"))
+    for _ in range(2 * count):
+        folder = footage.folders[rng.choice(footage.clips).split("/")[0]]
+        if len(folder) > 1:
+            a, b = rng.sample(folder, 2)
+            result.append(measured(model, footage.features[a], footage.features[b], False, LOOK_ALIKE))
     return result
 
 
-def string(footage: Footage, vectors: Tensor, barred: set[str], rng: random.Random) -> Tensor:
+def string(
+    footage: Footage, vectors: Tensor, barred: set[str], rng: random.Random, pool: list[str] | None = None
+) -> Tensor:
     """A clip among up to four others, which no other video of the pair may use: they are added to ``barred``."""
-    others = []
+    others: list[Tensor] = []
     while len(others) < rng.randint(1, 4):
-        other = rng.choice(footage.clips)
+        other = rng.choice(pool or footage.clips)
         if other not in barred:
             barred.add(other)
             others.append(footage.features[other])
@@ -128,7 +144,7 @@ def fit(data: list[Sample]) -> Calibration:
         optimiser.zero_grad()
         held = torch.cat([w[:1], w[1:].clamp(min=0)])
         losses = torch.nn.functional.binary_cross_entropy_with_logits(x @ held, y, reduction="none")
-        loss = (losses * weight).sum() + 1e-4 * w[1:].square().sum()
+        loss = (losses * weight).sum() + 1e-7 * w[1:].square().sum()
         loss.backward()
         return float(loss.detach())
 
@@ -140,7 +156,7 @@ def fit(data: list[Sample]) -> Calibration:
         float(np.ceil(1000 * unrelated[int(len(unrelated) * (1 - rate))]) / 1000)
         for rate in (COPY_FALSE_ALARMS, RELATED_FALSE_ALARMS)
     )
-    return replace(curve, copy=min(max(copy, 0.9), 0.99), related=min(max(related, 0.3), 0.8))
+    return replace(curve, copy=min(max(copy, 0.9), 0.995), related=min(max(related, 0.3), 0.8))
 
 
 def confidence(curve: Calibration, sample: Sample) -> float:
@@ -150,16 +166,17 @@ def confidence(curve: Calibration, sample: Sample) -> float:
 
 def judge(curve: Calibration, data: list[Sample]) -> dict[str, object]:
     """False alarms, finds by kind, and reliability, on pairs the curve was not fitted on."""
+    every, data = data, [s for s in data if s.kind != LOOK_ALIKE]
+    by_kind = {}
+    for kind in sorted({s.kind for s in every}):
+        sure = np.array([confidence(curve, s) for s in every if s.kind == kind])
+        by_kind[kind] = {
+            "pairs": len(sure),
+            "copy": round(float((sure >= curve.copy).mean()), 4),
+            "copy or related": round(float((sure >= curve.related).mean()), 4),
+        }
     values = np.array([confidence(curve, s) for s in data])
     related = np.array([s.related for s in data])
-    by_kind = {}
-    for kind in sorted({s.kind for s in data}):
-        chosen = np.array([s.kind == kind for s in data])
-        by_kind[kind] = {
-            "pairs": int(chosen.sum()),
-            "copy": round(float((values[chosen] >= curve.copy).mean()), 4),
-            "copy or related": round(float((values[chosen] >= curve.related).mean()), 4),
-        }
     return {
         "unrelated called copy": float((values[~related] >= curve.copy).mean()),
         "unrelated called related or copy": float((values[~related] >= curve.related).mean()),
@@ -175,7 +192,7 @@ def reliability(values: NDArray[np.float64], related: NDArray[np.bool_]) -> list
     weight = np.where(related, 0.5 / related.sum(), 0.5 / (~related).sum())
     bins = []
     edges = (0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0001)
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         inside = (values >= low) & (values < high)
         if inside.any():
             mass = weight[inside].sum()
@@ -220,7 +237,8 @@ def buried(
     model: visil.ViSiL, curve: Calibration, footage: Footage, rng: random.Random, count: int = 40
 ) -> dict[str, float]:
     """A few copied seconds in a longer query: mAP of finding the original, by CS_v alone and by the evidence."""
-    by_score, by_evidence = [], []
+    by_score: list[float] = []
+    by_evidence: list[float] = []
     for clip in rng.sample(sorted(footage.copies), min(count, len(footage.copies))):
         copy = footage.features[rng.choice(footage.copies[clip])][:5]
         barred = {clip}
@@ -255,9 +273,9 @@ def main() -> None:
     rng.shuffle(queried)
     rng.shuffle(others)
     halves = [Footage(features, sorted(queried[half::2] + others[half::2])) for half in (0, 1)]
-    curve = fit(samples(model, halves[0], args.pairs, rng))
+    curve = fit([s for s in samples(model, halves[0], args.pairs, rng) if s.kind != LOOK_ALIKE])
     judged = judge(curve, samples(model, halves[1], args.pairs, rng))
-    result = {
+    result: dict[str, object] = {
         "model": model.config.name,
         "calibration": vars(curve),
         "test": judged,

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from visil.cli.words import clock
+
+if TYPE_CHECKING:
+    from visil.demo import DemoCollection
+
 
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where to put the videos and the picture.")] = Path(
+    folder: Annotated[Path, typer.Argument(help="Where to put the videos and the pictures.")] = Path(
         "demo-output"
     ),
 ) -> None:
-    """Render two videos that share edited footage, compare them, and draw the match."""
+    """Render videos that share edited footage; compare two, then find the duplicates among twelve."""
+    _pair(folder)
+    _collection(folder)
+
+
+def _pair(folder: Path) -> None:
     from visil.cli.compare import compare
-    from visil.cli.words import clock
     from visil.demo import make_pair
 
     typer.echo(f"rendering two videos into {folder} …")
@@ -27,3 +36,29 @@ def demo(
     picture = folder / "match.png"
     typer.echo(f"$ visil compare {pair.query} {pair.target} --plot {picture}")
     compare(str(pair.query), str(pair.target), plot=picture)
+
+
+def _collection(folder: Path) -> None:
+    from visil.cli.add import add
+    from visil.cli.duplicates import duplicates
+    from visil.demo import make_collection
+
+    videos, index, report = folder / "collection", folder / "collection.visil", folder / "report.html"
+    typer.echo(f"\nrendering a collection into {videos} …")
+    collection = make_collection(videos)
+    _tell_truth(collection)
+    typer.echo(f"$ visil add {index} {videos}")
+    add(index, [str(videos)])
+    typer.echo(f"$ visil duplicates {index} --html {report}")
+    duplicates(index, html=report)
+
+
+def _tell_truth(collection: DemoCollection) -> None:
+    alone = len(collection.videos) - sum(len(group) for group in collection.groups)
+    sizes = " and ".join(str(len(group)) for group in collection.groups)
+    typer.echo(
+        f"by design: {len(collection.videos)} videos, groups of {sizes} that share footage, {alone} that share none"
+    )
+    for shared in collection.truth:
+        a, b = (f"{clock(start)} – {clock(end)}" for start, end in (shared.query_span, shared.target_span))
+        typer.echo(f"  {shared.query.stem} {a}  =  {shared.target.stem} {b}")

@@ -41,11 +41,11 @@ def duplicates(
         if csv is not None:
             from visil.report.tables import write_csv
 
-            write_csv(found, csv)
+            write_csv(collection, found, csv)
         if html is not None:
             from visil.report.html import write_report
 
-            write_report(collection, found, html)
+            write_report(collection, found, html, min_confidence=min_confidence)
     if as_json:
         json.dump(found.to_dict(), sys.stdout, ensure_ascii=False)
         sys.stdout.write("\n")

@@ -8,6 +8,7 @@
 The photographs are those in scikit-image: ``pip install 'visil[demo]'``.
 """
 
+from visil.demo.collection import DemoCollection, SharedFootage, make_collection
 from visil.demo.edits import (
     Edit,
     between,
@@ -27,9 +28,11 @@ from visil.demo.scenes import Photograph, photograph, photographs, render_scene
 from visil.demo.writer import write_video
 
 __all__ = [
+    "DemoCollection",
     "DemoPair",
     "Edit",
     "Photograph",
+    "SharedFootage",
     "between",
     "border",
     "colour",
@@ -37,6 +40,7 @@ __all__ = [
     "cut",
     "edited",
     "inset",
+    "make_collection",
     "make_pair",
     "mirror",
     "overlay",

@@ -31,7 +31,12 @@ FLAT_FRAMES = 200_000
 FRAME_BITS = 24
 """Low bits of an entry's number: the frame; the others: the video. A video has at most 16 M frames (194 days)."""
 
+LISTS_PROBED = 16
+"""Inverted lists that each query frame looks into."""
+
 TRAINING_PER_LIST = 64
+"""Frames that a larger index is trained on, for each of its lists."""
+
 NEIGHBOURS = 64
 """Nearest frames that each query frame asks for."""
 
@@ -79,6 +84,7 @@ class CandidateIndex:
                 return False
             self.numbers = set(_spread(known["numbers"]))
             self._index = index
+            self._look_into_lists()
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return False
         return True
@@ -108,6 +114,7 @@ class CandidateIndex:
         """From nothing: ``videos`` are (number, id)."""
         chosen = list(videos)
         self._index = self._empty(total_frames, lambda: self._sample(chosen, store, total_frames))
+        self._look_into_lists()
         self.numbers = set()
         self.extend(chosen, store)
 
@@ -134,6 +141,10 @@ class CandidateIndex:
         import faiss
 
         return isinstance(faiss.downcast_index(self._index), faiss.IndexIDMap2)
+
+    def _look_into_lists(self) -> None:
+        if not self._is_flat:
+            self._index.nprobe = LISTS_PROBED
 
     def _empty(self, frames: int, training: Callable[[], NDArray[np.float32]]) -> Any:
         import faiss
@@ -180,19 +191,17 @@ class CandidateIndex:
 
 
 def lists_for(frames: int) -> int:
-    """How many inverted lists suit so many frames: near four roots, a power of two."""
-    return int(2 ** np.clip(np.round(np.log2(4 * np.sqrt(max(frames, 1)))), 6, 16))
+    """How many inverted lists suit so many frames: the power of two next to 1.3 roots."""
+    return int(2 ** np.clip(np.round(np.log2(1.3 * np.sqrt(max(frames, 1)))), 6, 16))
 
 
 def trained_ivf(training: NDArray[np.float32], frames: int) -> Any:
-    """An empty IVF-PQ index trained on some vectors: 8 bits for every eighth dimension, 4-bit lists scanned fast."""
+    """An empty IVF-PQ index trained on some vectors: whitened, so they need no rotation before they are cut up."""
     import faiss
 
     dim = training.shape[1]
     lists = min(lists_for(frames), max(1, len(training) // 39))
-    index = faiss.index_factory(
-        dim, f"OPQ{_codes(dim)},IVF{lists},PQ{_codes(dim)}", faiss.METRIC_INNER_PRODUCT
-    )
+    index = faiss.index_factory(dim, f"IVF{lists},PQ{_codes(dim)}", faiss.METRIC_INNER_PRODUCT)
     index.train(training)
     return index
 

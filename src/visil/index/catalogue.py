@@ -136,7 +136,10 @@ class Catalogue:
                     db.execute(statement)
                 db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
                 return
-            found = int(db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()[0])
+            row = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+            if row is None or not str(row[0]).isdecimal():
+                raise IndexFolderError(self.path, "is not the catalogue of a collection: it names no format")
+            found = int(row[0])
             if found > FORMAT:
                 raise IndexFolderError(
                     self.path, f"was made by a newer visil (format {found}); upgrade to open it"
@@ -177,8 +180,8 @@ class Catalogue:
 
     # ------------------------------------------------------------------ videos and files
 
-    def add(self, video: NewVideo, path: str, stamp: Stamp, *, reference: bool = False) -> None:
-        """A video with the file it was read from."""
+    def add(self, video: NewVideo, path: str, stamp: Stamp, *, reference: bool = False) -> list[str]:
+        """A video with the file it was read from. Returns the videos that no file holds since, and that are gone."""
         with self.writing() as db:
             db.execute(
                 "INSERT INTO videos (id, frames, duration, width, height, codec, bit_rate, bytes, damaged, added)"
@@ -188,22 +191,34 @@ class Catalogue:
                     *(video.codec, video.bit_rate, video.bytes, video.damaged, time.time()),
                 ),
             )
-            _put_file(db, video.id, path, stamp, reference)
+            return _put_file(db, video.id, path, stamp, reference)
 
-    def add_file(self, video: str, path: str, stamp: Stamp, *, reference: bool = False) -> None:
-        """Another file with the content of a video that is here already."""
+    def add_file(self, video: str, path: str, stamp: Stamp, *, reference: bool = False) -> list[str]:
+        """Another file with the content of a video that is here already; LookupError where it is not, any more.
+
+        Returns the videos that no file holds since, and that are gone.
+        """
         with self.writing() as db:
-            _put_file(db, video, path, stamp, reference)
+            return _put_file(db, video, path, stamp, reference)
 
-    def fail(self, path: str, reason: str, stamp: Stamp) -> None:
-        """A file that cannot be read; it is tried again when it changes. What was known of its path is gone."""
+    def mark_reference(self, path: str) -> None:
+        """Mark a file that is here already as one that others are compared against."""
+        with self.writing() as db:
+            db.execute("UPDATE files SET reference = 1 WHERE path = ?", (os.fsencode(path),))
+
+    def fail(self, path: str, reason: str, stamp: Stamp) -> list[str]:
+        """A file that cannot be read; it is tried again when it changes. What was known of its path is gone.
+
+        Returns the videos that no file holds since, and that are gone.
+        """
         with self.writing() as db:
             name = os.fsencode(path)
-            db.execute("DELETE FROM files WHERE path = ?", (name,))
+            gone = _take_out(db, [name])
             db.execute(
                 "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?)",
                 (name, reason, stamp.size, stamp.modified_ns, time.time()),
             )
+            return gone
 
     def file(self, path: str) -> tuple[str, Stamp] | None:
         """The video that a path held when last seen, and the file's stamp then."""
@@ -349,14 +364,38 @@ class Catalogue:
             raise IndexFolderError(self.path, _plain(error)) from error
 
 
-def _put_file(db: sqlite3.Connection, video: str, path: str, stamp: Stamp, reference: bool) -> None:
+def _put_file(db: sqlite3.Connection, video: str, path: str, stamp: Stamp, reference: bool) -> list[str]:
+    """A path now holds a video; those under which it is no longer found make way, a reference stays one."""
     name = os.fsencode(path)
-    (number,) = db.execute("SELECT number FROM videos WHERE id = ?", (video,)).fetchone()
+    row = db.execute("SELECT number FROM videos WHERE id = ?", (video,)).fetchone()
+    if row is None:
+        raise LookupError(video)
+    (number,) = row
+    paths = db.execute("SELECT path, reference FROM files WHERE video = ?", (number,)).fetchall()
+    moved = [(old, mark) for old, mark in paths if old != name and not os.path.lexists(old)]
+    before = db.execute("SELECT reference FROM files WHERE path = ?", (name,)).fetchone()
+    marked = reference or any(mark for _, mark in moved) or (before is not None and before[0])
+    gone = _take_out(db, [name, *(old for old, _ in moved)], but=number)
     db.execute(
-        "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)",
-        (name, number, stamp.size, stamp.modified_ns, int(reference)),
+        "INSERT INTO files VALUES (?, ?, ?, ?, ?)",
+        (name, number, stamp.size, stamp.modified_ns, int(marked)),
     )
     db.execute("DELETE FROM failures WHERE path = ?", (name,))
+    return gone
+
+
+def _take_out(db: sqlite3.Connection, names: Sequence[bytes], *, but: int | None = None) -> list[str]:
+    """Forget paths, and the videos (except one) that no path is left of; returns the ids of those."""
+    gone = []
+    for name in names:
+        row = db.execute("SELECT video FROM files WHERE path = ?", (name,)).fetchone()
+        db.execute("DELETE FROM files WHERE path = ?", (name,))
+        if row is None or row[0] == but:
+            continue
+        if not db.execute("SELECT 1 FROM files WHERE video = ?", row).fetchone():
+            gone += [str(video) for (video,) in db.execute("SELECT id FROM videos WHERE number = ?", row)]
+            db.execute("DELETE FROM videos WHERE number = ?", row)
+    return gone
 
 
 def _plain(error: sqlite3.DatabaseError) -> str:
@@ -369,5 +408,5 @@ def _plain(error: sqlite3.DatabaseError) -> str:
     if "locked" in said or "busy" in said:
         return f"another process has been writing for more than {WAIT_S:.0f} s; try again"
     if "not a database" in said or "malformed" in said:
-        return "the catalogue is damaged; `visil verify` says more"
+        return "the catalogue is damaged; put back a copy of it, or add the videos to a new collection"
     return said

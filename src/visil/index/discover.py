@@ -31,9 +31,10 @@ def discover(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
 
 
 def read_list(text: bytes) -> list[str]:
-    """Paths from a list: one a line, or separated by NUL (for names with line breaks); blank lines and # skipped."""
-    separator = b"\0" if b"\0" in text else b"\n"
-    lines = (line.removesuffix(b"\r") for line in text.removeprefix(b"\xef\xbb\xbf").split(separator))
+    """Paths from a list: one a line, blank lines and # skipped; or separated by NUL, and then taken as they are."""
+    if b"\0" in text:
+        return [os.fsdecode(name) for name in text.split(b"\0") if name]
+    lines = (line.removesuffix(b"\r") for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
     return [os.fsdecode(line) for line in lines if line.strip() and not line.startswith(b"#")]
 
 

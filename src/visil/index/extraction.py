@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from visil.errors import VideoError
+from visil.errors import IndexFolderError, VideoError
 from visil.index.catalogue import Catalogue, NewVideo
 from visil.index.identity import Stamp, content_id, stamp_of
 from visil.index.store import FeatureStore, FeatureWriter
@@ -24,7 +24,7 @@ from visil.model import BATCH, ViSiL
 from visil.video import Frames, VideoInfo, stream_frames
 
 NO_STAMP = Stamp(-1, -1)
-"""Of a file that is not there: equals no real one."""
+"""Equals no real one: of a failure that may pass, so that the file is tried again each time."""
 
 
 @dataclass
@@ -92,16 +92,24 @@ class _Skipped:
 @dataclass(frozen=True)
 class _Failed:
     path: Path
-    stamp: Stamp
+    stamp: Stamp | None
+    """None where there is no file."""
     reason: str
     job: _Job | None
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """The collection itself cannot be read: no video is to blame, and the run ends."""
+
+    error: IndexFolderError
 
 
 class _Finished:
     """A thread has no more files."""
 
 
-_Event = _Decoded | _Ended | _Skipped | _Failed | _Finished
+_Event = _Decoded | _Ended | _Skipped | _Failed | _Broken | _Finished
 
 
 class Extraction:
@@ -130,12 +138,21 @@ class Extraction:
         self._claims_lock = threading.Lock()
         self._open: dict[int, _Job] = {}
         self._batch: list[_Decoded] = []
+        self._again: list[Path] = []
+        self._tried_again: set[Path] = set()
         self._files = self._frames = self._total = 0
 
     def run(self, files: Iterable[Path]) -> AddReport:
         """All files; stops cleanly where it is interrupted, with everything finished so far kept."""
         todo = list(files)
         self._total = len(todo)
+        while todo:
+            self._run(todo)
+            todo, self._again = self._again, []
+        return self.report
+
+    def _run(self, todo: list[Path]) -> None:
+        self._stop.clear()
         source = iter(todo)
         lock = threading.Lock()
         threads = [
@@ -165,7 +182,6 @@ class Extraction:
             for job in self._open.values():
                 if job.writer is not None:
                     job.writer.discard()
-        return self.report
 
     # ------------------------------------------------------------------ in the decoding threads
 
@@ -179,7 +195,7 @@ class Extraction:
         self._put(_Finished())
 
     def _decode(self, path: Path) -> None:
-        stamp, job = NO_STAMP, None
+        job = None
         try:
             stamp = stamp_of(path)
             known = self.catalogue.file(os.fspath(path))
@@ -187,7 +203,7 @@ class Extraction:
                 return self._put(_Skipped(path, stamp, known[0], same_file=True))
             reason = self.catalogue.failed_before(os.fspath(path), stamp)
             if reason is not None:
-                raise VideoError(path, reason)
+                return self._put(_Failed(path, stamp, reason, None))
             job = _Job(path, stamp, content_id(path))
             copy = _Skipped(path, stamp, job.id, same_file=False)
             if self.catalogue.has(job.id):
@@ -209,9 +225,11 @@ class Extraction:
                 raise VideoError(path, "changed while it was read; add it again when it is whole")
             self._put(_Ended(job, stream.duration, stream.damaged))
         except VideoError as error:
-            self._put(_Failed(path, stamp, error.reason, job))
+            self._put(_failure(path, error.reason, job))
+        except IndexFolderError as error:
+            self._put(_Broken(error))
         except Exception as error:  # a thread that dies in silence would hang the run
-            self._put(_Failed(path, stamp, f"could not be read ({type(error).__name__}: {error})", job))
+            self._put(_failure(path, f"could not be read ({type(error).__name__}: {error})", job))
 
     def _put(self, event: _Event) -> None:
         while not self._stop.is_set():
@@ -240,13 +258,25 @@ class Extraction:
                     self._embed()
             case _Ended(job, duration, damaged):
                 self._finish(job, duration, damaged)
-            case _Skipped(path, stamp, video, same_file):
-                if not same_file:
-                    self.catalogue.add_file(video, os.fspath(path), stamp, reference=self.reference)
-                self.report.unchanged += 1
-                self._tell(path)
+            case _Skipped():
+                self._skip(event)
             case _Failed(path, stamp, reason, job):
                 self._fail(path, stamp, reason, job)
+            case _Broken(error):
+                raise error
+
+    def _skip(self, known: _Skipped) -> None:
+        path = os.fspath(known.path)
+        if not known.same_file:
+            try:
+                gone = self.catalogue.add_file(known.id, path, known.stamp, reference=self.reference)
+            except LookupError:
+                return self._try_again(known.path, "was removed from the collection meanwhile; add it again")
+            self._drop(gone)
+        elif self.reference:
+            self.catalogue.mark_reference(path)
+        self.report.unchanged += 1
+        return self._tell(known.path)
 
     def _embed(self) -> None:
         if not self._batch:
@@ -278,26 +308,40 @@ class Extraction:
             *(job.id, frames, duration, info.width, info.height, info.codec, info.bit_rate),
             *(job.stamp.size, damaged),
         )
-        self.catalogue.add(video, os.fspath(job.path), job.stamp, reference=self.reference)
+        self._drop(self.catalogue.add(video, os.fspath(job.path), job.stamp, reference=self.reference))
         self._open.pop(id(job), None)
         self.report.added += 1
         self._tell(job.path)
         for copy in self._release(job.id):
             self._take(copy)
 
-    def _fail(self, path: Path, stamp: Stamp, reason: str, job: _Job | None) -> None:
+    def _drop(self, gone: list[str]) -> None:
+        for video in gone:
+            self.store.remove(video)
+
+    def _fail(self, path: Path, stamp: Stamp | None, reason: str, job: _Job | None) -> None:
         if job is not None:
             self._batch = [decoded for decoded in self._batch if decoded.job is not job]
             self._open.pop(id(job), None)
             if job.writer is not None:
                 job.writer.discard()
-        if stamp != NO_STAMP:
-            self.catalogue.fail(os.fspath(path), reason, stamp)
+        if stamp is not None:
+            self._drop(self.catalogue.fail(os.fspath(path), reason, stamp))
         self.report.failed.append((os.fspath(path), reason))
         self._tell(path)
         if job is not None:
             for copy in self._release(job.id):
-                self._fail(copy.path, copy.stamp, reason, None)
+                if stamp == job.stamp:
+                    self._fail(copy.path, copy.stamp, reason, None)
+                else:  # it was the file that went or changed; what it held may be well
+                    self._try_again(copy.path, reason)
+
+    def _try_again(self, path: Path, reason: str) -> None:
+        if path in self._tried_again:
+            return self._fail(path, None, reason, None)
+        self._tried_again.add(path)
+        self._again.append(path)
+        return None
 
     def _release(self, video: str) -> list[_Skipped]:
         with self._claims_lock:
@@ -310,3 +354,13 @@ class Extraction:
             self.progress(
                 AddProgress(self._files, self._total, self._frames, os.fspath(path) if path else None)
             )
+
+
+def _failure(path: Path, reason: str, job: _Job | None) -> _Failed:
+    """What is wrong with a file, and whether it stays so until the file changes: only where its content is to blame."""
+    try:
+        stamp = stamp_of(path)
+    except VideoError:
+        return _Failed(path, None, reason, job)
+    lasting = job is not None and stamp == job.stamp
+    return _Failed(path, stamp if lasting else NO_STAMP, reason, job)

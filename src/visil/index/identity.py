@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,14 +24,14 @@ class Stamp:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Size and time of change of a file; of a folder of images, their sum and the latest."""
+    """Size and time of change of a file, readable or not; of a folder of images, their sum and the latest."""
     try:
-        if kind_of(path) == "folder":
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
             stats = [image.stat() for image in list_images(path)]
             return Stamp(sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats))
-        status = path.stat()
         return Stamp(status.st_size, status.st_mtime_ns)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise VideoError(path, reason_of_os_error(error)) from error
 
 

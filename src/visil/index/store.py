@@ -53,7 +53,7 @@ class FeatureStore:
                 blank = opened.get_tensor("blank")
                 duration = float(opened.metadata()["duration"])
             return VideoFeatures(vectors, timestamps, duration, path, blank)
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
             reason = "is missing" if not file.exists() else "is damaged"
             raise IndexFolderError(
                 file, f"{reason}; `visil verify --repair` takes it out, adding mends it"
@@ -109,12 +109,10 @@ class FeatureWriter:
         self._crc = 0
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=".part", dir=target.parent)
+            handle, self._part = _locked_part(target)
         except OSError as error:
             raise IndexFolderError(target.parent, _plain(error)) from error
-        self._part = Path(name)
         self._file = os.fdopen(handle, "wb")
-        fcntl.flock(handle, fcntl.LOCK_SH)  # says that someone is alive who writes it
         self._write(b" " * (8 + HEADER_BYTES))
 
     def append(self, vectors: Tensor, timestamps: NDArray[np.float64], blank: Tensor) -> None:
@@ -176,6 +174,16 @@ class FeatureWriter:
         except OSError as error:
             self.discard()
             raise IndexFolderError(self.target.parent, _plain(error)) from error
+
+
+def _locked_part(target: Path) -> tuple[int, Path]:
+    """A fresh file beside ``target``, with a lock that says that someone is alive who writes it."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=".part", dir=target.parent)
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # another process took it for a leftover before the lock was on it
 
 
 def _bytes_of(tensor: Tensor) -> bytes:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Iterator
 
 from visil.files import replacing
-from visil.index.duplicates import Duplicates
+from visil.index.collection import Index
+from visil.index.duplicates import Duplicates, Pair
 
 COLUMNS = (
     *("group", "keep", "query", "target", "query_start", "query_end", "target_start", "target_end"),
@@ -14,8 +16,12 @@ COLUMNS = (
 )
 
 
-def write_csv(found: Duplicates, path: str | os.PathLike[str]) -> None:
-    """Groups as CSV; videos by path."""
+def write_csv(index: Index, found: Duplicates, path: str | os.PathLike[str]) -> None:
+    """Every pair as CSV, videos by path, in the bytes that their names have on disk.
+
+    Pairs that share only common footage have no group and none to keep; videos that stand in a group only because
+    someone said so have a row with nothing measured.
+    """
     with (
         replacing(path) as fresh,
         fresh.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
@@ -24,12 +30,21 @@ def write_csv(found: Duplicates, path: str | os.PathLike[str]) -> None:
         rows.writerow(COLUMNS)
         for number, group in enumerate(found.groups, 1):
             paths = {video.id: video.path for video in group.videos}
+            keep = paths[group.keep]
+            told = {video for pair in group.pairs for video in (pair.query, pair.target)}
             for pair in group.pairs:
-                for segment in pair.segments:
-                    rows.writerow(
-                        (
-                            *(number, paths[group.keep], paths[pair.query], paths[pair.target]),
-                            *(*segment.query, *segment.target),
-                            *(segment.score, pair.score, pair.confidence),
-                        )
-                    )
+                rows.writerows((number, keep, *row) for row in _stretches(pair, paths))
+            for video in group.videos:
+                if video.id not in told and video.id != group.keep:
+                    rows.writerow((number, keep, keep, video.path, *[""] * 7))
+        for pair in found.common:
+            both = (index.catalogue.video(video) for video in (pair.query, pair.target))
+            paths = {video.id: video.path for video in both if video is not None}
+            if len(paths) == 2:
+                rows.writerows(("", "", *row) for row in _stretches(pair, paths))
+
+
+def _stretches(pair: Pair, paths: dict[str, str]) -> Iterator[tuple[object, ...]]:
+    for segment in pair.segments:
+        times = (*segment.query, *segment.target)
+        yield paths[pair.query], paths[pair.target], *times, segment.score, pair.score, pair.confidence

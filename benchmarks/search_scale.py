@@ -1,0 +1,234 @@
+"""Search at size: recall against exhaustive search on real edited videos, and latency at 1 k to 100 k videos.
+
+    python benchmarks/pack_frames.py VIDEOS PACKS
+    python benchmarks/search_scale.py PACKS FOLDER [--videos 1000 10000 100000]
+
+The large collections are synthetic: a hundred frames a video, each a walk between real frames' features with noise of
+their own. Frame vectors go into the product's candidate index; feature files are links to a thousand real ones, so
+that search reads, compares and localises as it always does. FOLDER needs some 3 GB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+import visil
+from machine import keep
+from real_pairs import embed_packs
+from visil.index.candidates import CandidateIndex, frame_vectors, lists_for, trained_ivf
+from visil.index.catalogue import NewVideo
+from visil.index.collection import Index
+from visil.index.identity import Stamp
+
+FRAMES = 100
+QUERY_FRAMES = 60
+LINKED = 1000
+
+
+def store_video(index: Index, name: str, vectors: Tensor) -> None:
+    """A video whose features are known, without a file behind it."""
+    video = name.encode().hex().ljust(32, "0")[-32:]
+    writer = index.store.writer(video)
+    writer.append(
+        vectors, np.arange(len(vectors), dtype=np.float64), torch.zeros(len(vectors), dtype=torch.bool)
+    )
+    frames = writer.finish(float(len(vectors)))
+    index.catalogue.add(
+        NewVideo(video, frames, float(frames), 256, 256, "", None, 0, 0), f"/{name}", Stamp(0, 0)
+    )
+
+
+def real_recall(
+    features: dict[str, Tensor], model: visil.ViSiL, folder: Path, queries: int
+) -> dict[str, object]:
+    """Of the ten that exhaustive search finds, how many search finds; originals and all their copies are there."""
+    index = Index(folder / "real", model=model)
+    if not len(index):
+        for number, (_, vectors) in enumerate(sorted(features.items())):
+            store_video(index, f"{number:06}", vectors)
+    index.refresh()
+    names = sorted(features)
+    edited = [i for i, name in enumerate(names) if "|" in name]
+    found = wanted = 0
+    fast: list[float] = []
+    slow: list[float] = []
+    for i in random.Random(0).sample(edited, queries):
+        query = index.features(f"{i:06}".encode().hex().ljust(32, "0")[-32:])
+        start = time.perf_counter()
+        likely = {hit.id for hit in index.search(query, 10)}
+        middle = time.perf_counter()
+        every = [hit.id for hit in index.search(query, 10, exhaustive=True)]
+        fast.append(middle - start)
+        slow.append(time.perf_counter() - middle)
+        found += len(likely.intersection(every))
+        wanted += len(every)
+    return {
+        "videos": len(index),
+        "queries": queries,
+        "recall of the exhaustive top 10": found / wanted,
+        "search, ms": round(1e3 * float(np.median(fast)), 1),
+        "exhaustive, ms": round(1e3 * float(np.median(slow)), 1),
+    }
+
+
+class Synthetic:
+    """Frame vectors of made-up videos, the same for the same number."""
+
+    def __init__(self, real: NDArray[np.float32]) -> None:
+        self.real = real
+
+    def video(self, number: int) -> NDArray[np.float32]:
+        """[FRAMES, C]: some shots, each near one real frame mixed with another."""
+        rng = np.random.default_rng(number)
+        shots = rng.integers(3, 12)
+        anchors = self.real[rng.integers(0, len(self.real), (shots, 2))]
+        mixed = anchors[:, 0] + rng.uniform(0.2, 0.8, (shots, 1)).astype(np.float32) * anchors[:, 1]
+        frames = mixed[np.sort(rng.integers(0, shots, FRAMES))]
+        return unit(unit(frames) + 0.6 * unit(rng.standard_normal(frames.shape, np.float32)))
+
+    def query(self, number: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Fifteen frames of that video, changed by an edit, among frames of nowhere."""
+        start = int(rng.integers(0, FRAMES - 15))
+        shared = self.video(number)[start : start + 15]
+        shared = unit(shared + 0.8 * unit(rng.standard_normal(shared.shape, np.float32)))
+        foreign = self.video(10_000_000 + number)[: QUERY_FRAMES - 15]
+        return np.concatenate([foreign[:20], shared, foreign[20:]])
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows to length one."""
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def large(
+    model: visil.ViSiL, synthetic: Synthetic, pool: list[Tensor], folder: Path, videos: int
+) -> dict[str, object]:
+    """Latency and memory of a collection of that size, and whether planted pieces are among the candidates."""
+    index = Index(folder / f"synthetic-{videos}", model=model)
+    if len(index) < videos:
+        fill(index, pool, videos)
+    candidates = CandidateIndex(index.folder, model.dim)
+    built = 0.0
+    if not candidates.load() or len(candidates.numbers) < videos:
+        start = time.perf_counter()
+        build(candidates, synthetic, videos)
+        built = time.perf_counter() - start
+        candidates = CandidateIndex(index.folder, model.dim)
+        assert candidates.load()
+    index._candidates = candidates
+    rng = np.random.default_rng(1)
+    chosen = rng.choice(videos, 30, replace=False) + 1
+    voting, planted = [], 0
+    for number in chosen:
+        query = synthetic.query(int(number), rng)
+        start = time.perf_counter()
+        votes = candidates.vote(query, 100)
+        voting.append(time.perf_counter() - start)
+        planted += any(vote.number == number for vote in votes)
+    answering = []
+    for number in chosen[:12]:
+        vectors = torch.from_numpy(synthetic.query(int(number), rng))[:, None].expand(-1, 9, -1).contiguous()
+        asked = visil.VideoFeatures(vectors, torch.arange(len(vectors), dtype=torch.float64))
+        start = time.perf_counter()
+        index.search(asked, 10)
+        answering.append(time.perf_counter() - start)
+    return {
+        "videos": videos,
+        "frames": candidates.frames,
+        "planted piece among 100 candidates": planted / len(chosen),
+        "candidates, ms": round(1e3 * float(np.median(voting)), 1),
+        "whole search of a one-minute query, ms": round(1e3 * float(np.median(answering)), 1),
+        "slowest of them, ms": round(1e3 * max(answering), 1),
+        "candidate file, MB": round(
+            sum(f.stat().st_size for f in index.folder.glob("frames-*.faiss")) / 1e6, 1
+        ),
+        "peak resident so far, MiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "resident now, MiB": round(resident()),
+        "built in, s": round(built, 1),
+    }
+
+
+def resident() -> float:
+    """Resident memory of this process, MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def fill(index: Index, pool: list[Tensor], videos: int) -> None:
+    """Catalogue entries and linked feature files."""
+    first = []
+    for i in range(min(LINKED, videos)):
+        store_video(index, f"{i:08}", pool[i % len(pool)])
+        first.append(index.store.path(f"{i:08}".encode().hex().ljust(32, "0")[-32:]))
+    with index.catalogue.writing() as db:
+        for i in range(LINKED, videos):
+            video = f"{i:08}".encode().hex().ljust(32, "0")[-32:]
+            path = index.store.path(video)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                os.link(first[i % LINKED], path)
+            db.execute(
+                "INSERT INTO videos (id, frames, duration, width, height, codec, bytes, damaged, added)"
+                " VALUES (?, ?, ?, 256, 256, '', 0, 0, 0)",
+                (video, FRAMES, float(FRAMES)),
+            )
+
+
+def build(candidates: CandidateIndex, synthetic: Synthetic, videos: int) -> None:
+    """The product's index, filled with made-up frames."""
+    total = videos * FRAMES
+    if total > 200_000:
+        sample = range(0, videos, max(1, videos * FRAMES // (lists_for(total) * 64)))
+        training = np.concatenate([synthetic.video(i + 1) for i in sample])
+        candidates._index = trained_ivf(training[: lists_for(total) * 64], total)
+        candidates._look_into_lists()
+    for block in blocks(videos, 500):
+        vectors = [synthetic.video(i + 1) for i in block]
+        for i, frames in zip(block, vectors, strict=True):
+            candidates.add(i + 1, frames)
+    candidates.save()
+
+
+def blocks(count: int, size: int) -> Iterator[range]:
+    """Ranges that cover ``count``."""
+    return (range(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def main() -> None:
+    """Measure and keep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("packs", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--videos", type=int, nargs="*", default=[1000, 10_000, 100_000])
+    parser.add_argument("--queries", type=int, default=60)
+    args = parser.parse_args()
+    model = visil.load()
+    features = embed_packs(model, args.packs, model.config.name)
+    result: dict[str, object] = {"real": real_recall(features, model, args.folder, args.queries)}
+    print(result, flush=True)
+    originals = [vectors for name, vectors in sorted(features.items()) if "|" not in name]
+    as_video = [visil.VideoFeatures(v.float(), torch.arange(len(v), dtype=torch.float64)) for v in originals]
+    synthetic = Synthetic(np.concatenate([frame_vectors(video) for video in as_video]))
+    strung = torch.cat(originals)
+    pool = [F.pad(part, (0, 0)) for part in strung.split(FRAMES) if len(part) == FRAMES]
+    for videos in args.videos:
+        figures = large(model, synthetic, pool, args.folder, videos)
+        result[f"synthetic {videos}"] = figures
+        print(figures, flush=True)
+    keep("search_scale", result)
+
+
+if __name__ == "__main__":
+    main()

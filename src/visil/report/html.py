@@ -1,0 +1,241 @@
+"""Duplicates as one HTML file to look at: it holds its pictures, asks nothing of any network, and runs no script."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+
+from visil.files import replacing
+from visil.index.catalogue import Video
+from visil.index.collection import Index
+from visil.index.duplicates import Duplicates, Group, Pair
+from visil.report.html_pair import Named, pair_html, pair_rows, text
+from visil.report.html_pictures import CARD, pictures
+from visil.report.html_style import STYLE
+from visil.report.lettering import shortened
+
+PICTURED_PAIRS = 200
+"""Pairs that get pictures: first the strongest of each group, then the next of each, and so on."""
+PICTURED_VIDEOS = 1000
+OPEN_CARDS = 12
+"""Videos of a group that are shown at once; the others unfold."""
+MOST_CARDS = 500
+MOST_ROWS = 1000
+"""Pairs of a group that are listed."""
+MOST_LINKS = 100
+"""Groups in the table of contents."""
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def write_report(
+    index: Index,
+    found: Duplicates,
+    path: str | os.PathLike[str],
+    *,
+    min_confidence: float | None = None,
+) -> None:
+    """Groups, their videos and what each pair shares, with frames, timelines and matrices, as one HTML file.
+
+    It is written piece by piece: memory for one pair, whatever the number. A video that cannot be read any more
+    gets a placeholder. ``min_confidence`` is only told.
+    """
+    with replacing(path) as fresh, fresh.open("w", encoding="utf-8") as file:
+        for piece in _Report(index, found, min_confidence).pieces():
+            file.write(piece)
+
+
+class _Report:
+    def __init__(self, index: Index, found: Duplicates, min_confidence: float | None) -> None:
+        self.index = index
+        self.found = found
+        self.min_confidence = min_confidence
+        self.pictured = _pictured(found)
+        self.pictures_left = PICTURED_VIDEOS
+
+    def pieces(self) -> Iterator[str]:
+        groups = self.found.groups
+        yield (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>Videos that share footage</title><style>{STYLE}</style></head><body>\n"
+        )
+        yield self._summary()
+        yield "<main>\n"
+        if len(groups) > 1:
+            yield self._contents()
+        for number, group in enumerate(groups, 1):
+            yield from self._group(number, group)
+        if self.found.common:
+            yield from self._common()
+        yield "</main>\n<footer><p>Made by visil. Nothing was deleted, moved or changed.</p></footer></body></html>\n"
+
+    # ------------------------------------------------------------------ the top
+
+    def _summary(self) -> str:
+        groups = self.found.groups
+        pairs = sum(len(group.pairs) for group in groups)
+        numbers = [
+            ("videos in the collection", f"{len(self.index):,}"),
+            ("groups", f"{len(groups):,}"),
+            ("videos in groups", f"{sum(len(group.videos) for group in groups):,}"),
+            ("matching pairs", f"{pairs:,}"),
+        ]
+        if self.min_confidence is not None:
+            numbers.append(("lowest confidence shown", f"{self.min_confidence:.0%}"))
+        shown = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in numbers)
+        model = self.index.catalogue.fact("model") or "unknown"
+        when = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
+        none = "" if groups else "<p>No two videos share footage of their own.</p>"
+        return (
+            "<header><h1>Videos that share footage</h1>"
+            f'<p class="faint">{text(when)} · collection <bdi>{text(os.fspath(self.index.folder))}</bdi>'
+            f" · model <bdi>{text(model)}</bdi></p>"
+            f'<dl class="numbers">{shown}</dl>{none}'
+            '<p class="faint">Confidence is the probability that two videos share footage; the score is how well '
+            "one is covered by the other, from −1 to 1. The video marked “keep” is a suggestion.</p></header>\n"
+        )
+
+    def _contents(self) -> str:
+        groups = self.found.groups
+        items = "".join(
+            f'<li><a href="#group-{number}"><bdi>{text(shortened(_name(group.videos[0]), 60))}</bdi></a>'
+            f' <span class="faint">and {len(group.videos) - 1} more</span></li>'
+            for number, group in enumerate(groups[:MOST_LINKS], 1)
+        )
+        more = len(groups) - MOST_LINKS
+        rest = f'<p class="faint">… and {more:,} groups more</p>' if more > 0 else ""
+        return f'<nav aria-label="Groups"><h2>Groups</h2><ol>{items}</ol>{rest}</nav>\n'
+
+    # ------------------------------------------------------------------ one group
+
+    def _group(self, number: int, group: Group) -> Iterator[str]:
+        title = f"Group {number}: {len(group.videos):,} videos"
+        yield f'<section id="group-{number}" aria-labelledby="title-{number}"><h2 id="title-{number}">{title}</h2>\n'
+        named = {video.id: Named(place, video) for place, video in enumerate(group.videos, 1)}
+        yield '<ul class="cards">'
+        for one in list(named.values())[:OPEN_CARDS]:
+            yield self._card(one, group)
+        yield "</ul>\n"
+        others = list(named.values())[OPEN_CARDS:]
+        if others:
+            yield f"<details><summary>{len(others):,} more videos</summary>"
+            yield '<ul class="cards">'
+            for one in others[:MOST_CARDS]:
+                yield self._card(one, group)
+            yield "</ul>"
+            if len(others) > MOST_CARDS:
+                yield f'<p class="faint">… and {len(others) - MOST_CARDS:,} more that are not shown here.</p>'
+            yield "</details>\n"
+        if group.pairs:
+            yield "<h3>What they share</h3>\n"
+        else:
+            yield '<p class="faint">Together because someone said that they are the same.</p>\n'
+        yield from self._pairs(group.pairs, named)
+        yield "</section>\n"
+
+    def _card(self, one: Named, group: Group) -> str:
+        video, keep = one.video, one.video.id == group.keep
+        badges = ""
+        if keep:
+            badges += f'<p class="badge keep">keep: {text(group.reason)}</p> '
+        if video.reference:
+            badges += '<p class="badge">reference</p> '
+        if video.damaged:
+            badges += '<p class="badge">damaged</p> '
+        paths = self.index.catalogue.paths(video.id) or [video.path]
+        also = "".join(
+            f'<p class="path">identical: <bdi>{text(other)}</bdi></p>'
+            for other in paths
+            if other != video.path
+        )
+        return (
+            f'<li class="card{" keep" if keep else ""}">{self._shot(one)}<div>{badges}'
+            f'<p class="name"><span class="number">{one.number}</span><bdi>{text(one.name)}</bdi></p>'
+            f'<p class="facts">{_facts(video)}</p>'
+            f'<p class="path"><bdi>{text(video.path)}</bdi></p>{also}</div></li>\n'
+        )
+
+    def _shot(self, one: Named) -> str:
+        if self.pictures_left <= 0:
+            return '<div class="shot none">no picture: there are too many</div>'
+        self.pictures_left -= 1
+        shots = pictures(self.index.catalogue, one.video, [one.video.duration * 0.3], CARD)
+        if isinstance(shots, str):
+            return f'<div class="shot none" role="img" aria-label="no picture: {text(shots)}">{text(shots)}</div>'
+        return f'<img class="shot" src="{shots[0]}" alt="A frame of video {one.number}">'
+
+    # ------------------------------------------------------------------ pairs
+
+    def _pairs(self, pairs: list[Pair], named: dict[str, Named]) -> Iterator[str]:
+        """Those with pictures, the first unfolded; the others as a table."""
+        ordered = sorted(pairs, key=_strength)
+        shown = [pair for pair in ordered if id(pair) in self.pictured]
+        for place, pair in enumerate(shown):
+            yield pair_html(self.index, pair, named[pair.query], named[pair.target], unfolded=place == 0)
+        rest = [pair for pair in ordered if id(pair) not in self.pictured]
+        if rest:
+            yield f"<details{'' if shown else ' open'}><summary>{len(rest):,} pairs without pictures</summary>"
+            yield from pair_rows(rest[:MOST_ROWS], named)
+            if len(rest) > MOST_ROWS:
+                yield f'<p class="faint">… and {len(rest) - MOST_ROWS:,} more: the CSV file has all.</p>'
+            yield "</details>\n"
+
+    def _common(self) -> Iterator[str]:
+        common = self.found.common
+        yield (
+            '<section id="common" aria-labelledby="title-common"><h2 id="title-common">Common footage</h2>'
+            f"<p>{len(common):,} {'pair shares' if len(common) == 1 else 'pairs share'} only little that is their own: "
+            "an intro, a jingle or a title card that many videos of the collection show, or a few seconds. "
+            "That says that they have a source in common, not that they are copies, so it makes no group.</p>\n"
+        )
+        named: dict[str, Named] = {}
+        for pair in common:
+            for video in (pair.query, pair.target):
+                known = named.get(video) or self.index.catalogue.video(video)
+                if isinstance(known, Video):
+                    named[video] = Named(len(named) + 1, known, whole_path=True)
+        there = [pair for pair in common if pair.query in named and pair.target in named]
+        yield from self._pairs(there, named)
+        yield "</section>\n"
+
+
+def _strength(pair: Pair) -> tuple[float, float]:
+    return -pair.confidence, -pair.score
+
+
+def _pictured(found: Duplicates) -> set[int]:
+    """``id()`` of the pairs that get pictures; groups take turns, common footage last."""
+    turns: list[tuple[bool, int, tuple[float, float], int]] = []
+    for pairs in (*(group.pairs for group in found.groups), found.common):
+        for turn, pair in enumerate(sorted(pairs, key=_strength)[:PICTURED_PAIRS]):
+            turns.append((pairs is found.common, turn, _strength(pair), id(pair)))
+    return {identity for *_, identity in sorted(turns)[:PICTURED_PAIRS]}
+
+
+def _name(video: Video) -> str:
+    return os.path.basename(video.path) or video.path
+
+
+def _facts(video: Video) -> str:
+    from visil.report.display import clock
+
+    facts = [f"{video.width}×{video.height}", clock(video.duration), _bytes(video.bytes)]
+    if video.bit_rate:
+        facts.append(_bit_rate(video.bit_rate))
+    if video.codec:
+        facts.append(text(video.codec))
+    return " · ".join(facts)
+
+
+def _bytes(size: int) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.{0 if size >= 100 * scale else 1}f} {unit}"
+    return f"{size} bytes"
+
+
+def _bit_rate(rate: int) -> str:
+    return f"{rate / 1e6:.1f} Mbit/s" if rate >= 1e6 else f"{rate / 1e3:.0f} kbit/s"

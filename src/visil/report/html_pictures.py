@@ -1,0 +1,113 @@
+"""Pictures for a report, small and inside the page: frames as JPEG, matrices as PNG, both as data URIs."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visil.errors import VisilError
+from visil.features import VideoFeatures
+from visil.index.catalogue import Catalogue, Video
+from visil.index.collection import Index
+from visil.index.duplicates import Pair
+from visil.index.identity import stamp_of
+from visil.localize import Segment
+from visil.report.display import Axis, shrink
+from visil.video.frames import Image
+
+CARD = (160, 90)
+"""Largest width and height of a video's picture,"""
+STRIP = (128, 72)
+"""and of one frame of a strip."""
+COLUMNS = 6
+"""Moments that a strip shows of both videos."""
+CELLS = 160
+"""Cells a side of a drawn matrix, at most."""
+FRAMES = 960
+"""Frames a side that a matrix is computed from, at most: of longer videos, every second frame, every third …"""
+
+
+def pictures(
+    catalogue: Catalogue, video: Video, times: list[float], largest: tuple[int, int]
+) -> list[str] | str:
+    """Data URIs of the frames at ``times``; why there are none, where no file holds the video any more."""
+    from visil.video import frames_at
+
+    reason = "no file holds it any more"
+    for path in catalogue.paths(video.id) or [video.path]:
+        try:
+            known = catalogue.file(path)
+            if known is not None and known != (video.id, stamp_of(Path(path))):
+                reason = "the file has changed since it was added"
+                continue
+            return [jpeg(frame, largest) for frame in frames_at(path, times, largest[1])]
+        except VisilError as error:
+            reason = getattr(error, "reason", "cannot be read")
+        except (OSError, ValueError, MemoryError):
+            reason = "cannot be read"
+    return reason
+
+
+def moments(segments: list[Segment], count: int = COLUMNS) -> list[tuple[int, float, float]]:
+    """(stretch, time in the query, time in the target) at even distances over all that a pair shares."""
+    lengths = np.array([max(segment.query[1] - segment.query[0], 1e-3) for segment in segments])
+    ends = np.cumsum(lengths)
+    chosen = []
+    for place in (np.arange(count) + 0.5) / count * ends[-1]:
+        number = min(int(np.searchsorted(ends, place, "right")), len(segments) - 1)
+        share = float(1 - (ends[number] - place) / lengths[number])
+        (start, end), (other_start, other_end) = segments[number].query, segments[number].target
+        chosen.append(
+            (number, start + share * (end - start), other_start + share * (other_end - other_start))
+        )
+    return chosen
+
+
+def matrix_picture(index: Index, pair: Pair) -> tuple[str, Axis, Axis] | None:
+    """S_f as a data URI, the query downwards, with its axes; None where the features cannot be read."""
+    try:
+        query, target = (_thinned(index.store.read(video)) for video in (pair.query, pair.target))
+        match = index.model.compare(query, target)
+        rows, columns = Axis.of(match.query_times), Axis.of(match.target_times)
+        cells = shrink(match.frame_matrix, rows.bins(CELLS), columns.bins(CELLS))
+    except VisilError:
+        return None
+    return _png(cells), rows, columns
+
+
+def jpeg(frame: Image, largest: tuple[int, int]) -> str:
+    """A frame as a data URI, whole and no larger than that."""
+    from PIL import Image as pillow
+
+    picture = pillow.fromarray(frame)
+    picture.thumbnail(largest, pillow.Resampling.BILINEAR)
+    file = io.BytesIO()
+    picture.save(file, "JPEG", quality=72, optimize=True)
+    return _uri("jpeg", file)
+
+
+def _png(cells: NDArray[np.float32]) -> str:
+    """Similarities from 0, dark, to 1, light: the same scale in every picture, so that they compare."""
+    from PIL import Image as pillow
+
+    from visil.report.panels import HEAT
+
+    levels = np.clip(np.rint(np.nan_to_num(cells) * 255), 0, 255).astype(np.uint8)
+    picture = pillow.fromarray(levels).convert("P")
+    picture.putpalette((HEAT(np.arange(256))[:, :3] * 255).round().astype(np.uint8).tobytes())
+    file = io.BytesIO()
+    picture.save(file, "PNG", optimize=True)
+    return _uri("png", file)
+
+
+def _uri(kind: str, file: io.BytesIO) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+
+
+def _thinned(features: VideoFeatures) -> VideoFeatures:
+    step = -(-len(features) // FRAMES)
+    return VideoFeatures(features.vectors[::step], features.timestamps[::step])
