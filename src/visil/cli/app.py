@@ -54,6 +54,10 @@ def main() -> NoReturn:
     logging.basicConfig(format="visil: %(message)s", level=logging.WARNING)
     try:
         app()
+    except SystemExit as end:
+        if end.code == 128 + signal.SIGINT:  # Typer catches Ctrl-C itself
+            print("visil: stopped", file=sys.stderr)
+        raise
     except VisilError as error:
         _fail(str(error))
     except KeyboardInterrupt:

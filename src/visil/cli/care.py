@@ -25,7 +25,7 @@ def info(
     with Index(index, create=False) as collection:
         state = collection.info()
     if as_json:
-        json.dump(state.to_dict(), sys.stdout, ensure_ascii=False)
+        json.dump(state.to_dict(), sys.stdout)
         sys.stdout.write("\n")
     elif failed:
         for failure in state.failed:

@@ -49,7 +49,7 @@ def compare(
     if plot is not None:
         match.plot(plot)
     if as_json:
-        json.dump(match.to_dict(), sys.stdout, ensure_ascii=False)
+        json.dump(match.to_dict(), sys.stdout)
         sys.stdout.write("\n")
         return
     _tell(match, plot)

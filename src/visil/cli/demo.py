@@ -54,11 +54,14 @@ def _collection(folder: Path) -> None:
 
 
 def _tell_truth(collection: DemoCollection) -> None:
-    alone = len(collection.videos) - sum(len(group) for group in collection.groups)
-    sizes = " and ".join(str(len(group)) for group in collection.groups)
+    groups = collection.groups
+    alone = len(collection.videos) - sum(len(group) for group in groups)
+    sizes = ", ".join(str(len(group)) for group in groups)
     typer.echo(
-        f"by design: {len(collection.videos)} videos, groups of {sizes} that share footage, {alone} that share none"
+        f"by design: {len(collection.videos)} videos; groups of {sizes} share footage, {alone} share none"
     )
+    originals = {next(video for video in collection.videos if video.name in group) for group in groups}
     for shared in collection.truth:
-        a, b = (f"{clock(start)} – {clock(end)}" for start, end in (shared.query_span, shared.target_span))
-        typer.echo(f"  {shared.query.stem} {a}  =  {shared.target.stem} {b}")
+        if shared.query in originals:
+            a, b = (f"{clock(s)} – {clock(e)}" for s, e in (shared.query_span, shared.target_span))
+            typer.echo(f"  {shared.query.name} {a} is in {shared.target.name} at {b}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.progress import pair_progress
-from visil.errors import printable
+from visil.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from visil.index import Duplicates
@@ -31,6 +31,9 @@ def duplicates(
     ] = None,
 ) -> None:
     """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""
+    for file in (csv, html):  # before the work, not after it
+        if file is not None and not file.parent.is_dir():
+            raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
     from visil.index import Index
 
     with Index(index, create=False) as collection:
@@ -47,7 +50,7 @@ def duplicates(
 
             write_report(collection, found, html, min_confidence=min_confidence)
     if as_json:
-        json.dump(found.to_dict(), sys.stdout, ensure_ascii=False)
+        json.dump(found.to_dict(), sys.stdout)
         sys.stdout.write("\n")
         return
     _tell(found)
@@ -57,7 +60,8 @@ def duplicates(
 
 
 def _tell(found: Duplicates) -> None:
-    typer.echo(f"{len(found.groups)} groups of videos that share footage")
+    several = "" if len(found.groups) == 1 else "s"
+    typer.echo(f"{len(found.groups)} group{several} of videos that share footage")
     for number, group in enumerate(found.groups, 1):
         typer.echo(f"\n{number}. {len(group.videos)} videos")
         for video in group.videos:
@@ -67,4 +71,5 @@ def _tell(found: Duplicates) -> None:
                 f"  {mark} {video.width}x{video.height} {video.duration:6.1f} s  {printable(video.path)}{why}"
             )
     if found.common:
-        typer.echo(f"\n{len(found.common)} pairs share only footage that many videos share (an intro, say)")
+        pairs = "1 pair shares" if len(found.common) == 1 else f"{len(found.common)} pairs share"
+        typer.echo(f"\n{pairs} only footage that many videos share (an intro, say), or very little")

@@ -39,7 +39,7 @@ def search(
             if not as_json:
                 _tell(query, hits)
     if as_json:
-        json.dump(answers[0] if len(answers) == 1 else answers, sys.stdout, ensure_ascii=False)
+        json.dump(answers[0] if len(answers) == 1 else answers, sys.stdout)
         sys.stdout.write("\n")
 
 

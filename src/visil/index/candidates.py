@@ -19,6 +19,8 @@ import numpy as np
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
+from visil.errors import IndexFolderError
+
 if TYPE_CHECKING:
     from visil.features import VideoFeatures
     from visil.index.store import FeatureStore
@@ -94,7 +96,13 @@ class CandidateIndex:
         import faiss
 
         name = f"frames-{os.urandom(6).hex()}.faiss"
-        faiss.write_index(self._index, os.fspath(self.folder / name))
+        try:
+            faiss.write_index(self._index, os.fspath(self.folder / name))
+        except RuntimeError as error:
+            (self.folder / name).unlink(missing_ok=True)
+            full = "No space" in str(error)
+            reason = "the disk is full; what was added before is safe" if full else "cannot be written to"
+            raise IndexFolderError(self.folder, reason) from error
         known = {
             "file": name,
             "frames": self.frames,

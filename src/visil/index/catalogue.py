@@ -260,13 +260,14 @@ class Catalogue:
 
     def video(self, id_or_path: str) -> Video | None:
         """A video by its id, the beginning of its id (eight digits or more), or the path of a file that holds it."""
-        found = self._videos("v.id = ?", id_or_path)
+        hexadecimal = set(id_or_path) <= set("0123456789abcdef")
+        found = self._videos("v.id = ?", id_or_path) if hexadecimal else []
         if not found:
             found = self._videos(
                 "v.number = (SELECT video FROM files WHERE path = ?)",
                 os.fsencode(os.path.abspath(id_or_path)),
             )
-        if not found and len(id_or_path) >= 8 and set(id_or_path) <= set("0123456789abcdef"):
+        if not found and hexadecimal and len(id_or_path) >= 8:
             found = self._videos("v.id GLOB ?", id_or_path + "*")
         return found[0] if len(found) == 1 else None
 
@@ -405,6 +406,8 @@ def _plain(error: sqlite3.DatabaseError) -> str:
         return "the disk is full; what was added before is safe"
     if "readonly" in said or "unable to open" in said or "read-only" in said:
         return "the folder cannot be written to"
+    if "I/O error" in said:
+        return "the disk is full, or cannot be read or written; what was added before is safe"
     if "locked" in said or "busy" in said:
         return f"another process has been writing for more than {WAIT_S:.0f} s; try again"
     if "not a database" in said or "malformed" in said:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,9 @@ from visil.model import ViSiL
 
 CANDIDATES = 100
 """Videos that a search compares exactly, at the least."""
+
+# What a process killed while it made the folder may have left: no reason to refuse it.
+OWN = {"features", *(f"catalogue.sqlite{end}" for end in ("", "-wal", "-shm", "-journal"))}
 
 STALE_SHARE = 0.2
 """Share of removed videos in the candidate cache from which it is made anew."""
@@ -80,7 +84,7 @@ class Index:
             raise IndexFolderError(self.folder, "is a file; a collection is a folder")
         if not create:
             raise IndexFolderError(self.folder, "no collection here; `visil add` makes one")
-        if self.folder.is_dir() and any(self.folder.iterdir()):
+        if self.folder.is_dir() and {path.name for path in self.folder.iterdir()} - OWN:
             raise IndexFolderError(self.folder, "is a folder with other things in it; name a new one")
         try:
             (self.folder / "features").mkdir(parents=True, exist_ok=True)
@@ -114,10 +118,10 @@ class Index:
             )
             fingerprint = model.fingerprint()
             if known is None:
-                self.catalogue.set_fact("model", model.config.name)
                 self.catalogue.set_fact("fingerprint", fingerprint)
                 if isinstance(wanted, str):
                     self.catalogue.set_fact("model_source", wanted)
+                self.catalogue.set_fact("model", model.config.name)
             elif self.catalogue.fact("fingerprint") != fingerprint:
                 raise ModelError(
                     f"{self.folder}: was made with the model {known}, and {model.config.name} gives other features: "
@@ -158,7 +162,7 @@ class Index:
         try:
             return run.run(discover(paths))
         finally:
-            if run.report.added:
+            if len(self):
                 self.refresh()
 
     # ------------------------------------------------------------------ candidates
@@ -273,7 +277,7 @@ class Index:
     def info(self) -> IndexInfo:
         """What is here."""
         videos, frames, seconds = self.catalogue.count()
-        size = sum(file.stat().st_size for file in _files_below(self.folder))
+        size = sum(_sizes_below(self.folder))
         model = self.catalogue.fact("model") or "not chosen yet"
         return IndexInfo(
             os.fspath(self.folder), model, videos, frames, seconds / 3600, size, self.catalogue.failures()
@@ -321,5 +325,8 @@ class Index:
         return len(found)
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file())
+def _sizes_below(folder: Path) -> Iterator[int]:
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # a writer may have renamed it since it was listed
+            if path.is_file():
+                yield path.stat().st_size

@@ -79,9 +79,9 @@ class _Report:
         pairs = sum(len(group.pairs) for group in groups)
         numbers = [
             ("videos in the collection", f"{len(self.index):,}"),
-            ("groups", f"{len(groups):,}"),
+            ("group" if len(groups) == 1 else "groups", f"{len(groups):,}"),
             ("videos in groups", f"{sum(len(group.videos) for group in groups):,}"),
-            ("matching pairs", f"{pairs:,}"),
+            ("matching pair" if pairs == 1 else "matching pairs", f"{pairs:,}"),
         ]
         if self.min_confidence is not None:
             numbers.append(("lowest confidence shown", f"{self.min_confidence:.0%}"))
@@ -121,7 +121,7 @@ class _Report:
         yield "</ul>\n"
         others = list(named.values())[OPEN_CARDS:]
         if others:
-            yield f"<details><summary>{len(others):,} more videos</summary>"
+            yield f"<details><summary>{_count(len(others), 'more video')}</summary>"
             yield '<ul class="cards">'
             for one in others[:MOST_CARDS]:
                 yield self._card(one, group)
@@ -177,7 +177,7 @@ class _Report:
             yield pair_html(self.index, pair, named[pair.query], named[pair.target], unfolded=place == 0)
         rest = [pair for pair in ordered if id(pair) not in self.pictured]
         if rest:
-            yield f"<details{'' if shown else ' open'}><summary>{len(rest):,} pairs without pictures</summary>"
+            yield f"<details{'' if shown else ' open'}><summary>{_count(len(rest), 'pair')} without pictures</summary>"
             yield from pair_rows(rest[:MOST_ROWS], named)
             if len(rest) > MOST_ROWS:
                 yield f'<p class="faint">… and {len(rest) - MOST_ROWS:,} more: the CSV file has all.</p>'
@@ -213,6 +213,10 @@ def _pictured(found: Duplicates) -> set[int]:
         for turn, pair in enumerate(sorted(pairs, key=_strength)[:PICTURED_PAIRS]):
             turns.append((pairs is found.common, turn, _strength(pair), id(pair)))
     return {identity for *_, identity in sorted(turns)[:PICTURED_PAIRS]}
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _name(video: Video) -> str:

@@ -14,11 +14,14 @@ from visil.index.duplicates import Pair
 from visil.localize import Segment
 from visil.report.display import Axis, clock, duration, shared_seconds, span
 from visil.report.html_pictures import STRIP, matrix_picture, moments, pictures
+from visil.report.lettering import shortened
 
 COLOURS = 4
 """Stretches take turns with these; the style sheet names them."""
 MOST_STRETCHES = 60
 """Stretches that are drawn, the longest."""
+LONGEST_NAME = 72
+"""Characters of a name beside a video's number; its card has all of them."""
 FLATTEST = 2.5
 """A matrix is drawn at most this much longer one way than the other."""
 
@@ -97,7 +100,7 @@ def longest(segments: list[Segment]) -> list[Segment]:
 
 
 def _label(one: Named) -> str:
-    return f'<span class="number">{one.number}</span><bdi>{text(one.name)}</bdi>'
+    return f'<span class="number">{one.number}</span><bdi>{text(shortened(printable(one.name), LONGEST_NAME))}</bdi>'
 
 
 def _strip(index: Index, stretches: list[Segment], query: Named, target: Named) -> str:
@@ -105,6 +108,7 @@ def _strip(index: Index, stretches: list[Segment], query: Named, target: Named) 
     if not stretches:
         return ""
     shown = moments(stretches)
+    tenths = shared_seconds(stretches) < 2 * len(shown)  # or neighbours would show the same time
     above = pictures(index.catalogue, query.video, [time for _, time, _ in shown], STRIP)
     below = pictures(index.catalogue, target.video, [time for _, _, time in shown], STRIP)
     items = []
@@ -112,7 +116,8 @@ def _strip(index: Index, stretches: list[Segment], query: Named, target: Named) 
         one = _frame(above, place, query.number, first)
         other = _frame(below, place, target.number, second)
         times = (
-            f"<time><b>{n}</b> {clock(t)}</time>" for n, t in ((query.number, first), (target.number, second))
+            f"<time><b>{n}</b> {clock(t, tenths=tenths)}</time>"
+            for n, t in ((query.number, first), (target.number, second))
         )
         items.append(f'<li class="t{stretch % COLOURS}">{next(times)}{one}{other}{next(times)}</li>')
     return f'<ul class="strip" aria-label="The same moments in both videos">{"".join(items)}</ul>\n'

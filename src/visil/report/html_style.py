@@ -21,7 +21,7 @@ section{background:var(--sheet);border:1px solid var(--line);border-radius:12px;
 margin:16px 0 0}
 .card{display:flex;gap:12px;padding:10px;border:1px solid var(--line);border-radius:8px;min-width:0}
 .card.keep{border-color:var(--keep);background:var(--keep-sheet)}
-.card>div{min-width:0;flex:1}
+.card>div:last-child{min-width:0;flex:1}
 .shot{flex:none;width:128px;height:72px;border-radius:4px;background:var(--track);object-fit:contain}
 .none{display:flex;align-items:center;justify-content:center;text-align:center;color:var(--faint);font-size:12px;
 line-height:1.25;padding:4px;border:1px dashed var(--faint);background:none}
@@ -57,7 +57,7 @@ figcaption{font-size:13px;color:var(--faint);line-height:1.4;margin-top:6px}
 background:linear-gradient(90deg,#0c0f24,#17305c,#1f5f8b,#3f97a8,#8ccbb5,#f4fbe8)}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:14px;width:100%}
 th,td{text-align:left;padding:6px 12px 6px 0;border-bottom:1px solid var(--line);vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+td{min-width:150px}td.n,th.n{min-width:0;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 @media (max-width:760px){.pair{grid-template-columns:minmax(0,1fr)}.strip{grid-template-columns:repeat(3,minmax(0,1fr))}
 .matrix{max-width:280px}header,main,footer{padding-left:12px;padding-right:12px}section{padding:14px}
 .cards{grid-template-columns:minmax(0,1fr)}.card .shot{width:112px;height:63px}td,th{padding-right:8px}}

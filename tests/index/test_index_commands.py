@@ -1,0 +1,146 @@
+"""The commands of a collection: shapes, exit status, one line where something is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import visil
+
+from .conftest import Command
+
+
+def test_add_tells_people(videos: Path, tmp_path: Path, run: Command) -> None:
+    bad = tmp_path / "bad\n.mp4"
+    bad.write_text("no")
+    done = run("add", tmp_path / "i", videos / "alone", bad)
+    assert done.status == 0
+    first, second = done.out.splitlines()
+    assert first == "3 added, 0 unchanged, 1 failed"
+    assert "bad\\n.mp4: " in second
+    assert done.err == ""
+
+
+def test_add_names_no_more_than_ten_failures(tmp_path: Path, run: Command) -> None:
+    films = tmp_path / "films"
+    films.mkdir()
+    for number in range(12):
+        (films / f"{number}.mp4").touch()
+    lines = run("add", tmp_path / "i", films).out.splitlines()
+    assert lines[0] == "0 added, 0 unchanged, 12 failed"
+    assert len(lines) == 12
+    assert lines[-1].startswith("  and 2 more: visil info ")
+
+
+def test_search_json(index: visil.Index, videos: Path, run: Command) -> None:
+    cut, retina = videos / "copies" / "cut.mp4", videos / "alone" / "retina.mp4"
+    done = run("search", index.folder, cut, "-k", "3", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert list(done.json) == ["query", "hits"]
+    assert done.json["query"] == str(cut)
+    assert len(done.json["hits"]) == 3
+    for hit in done.json["hits"]:
+        assert {"id", "path", "score", "confidence", "verdict", "segments"} <= set(hit)
+        assert hit["verdict"] == "copy"
+        assert os.path.isfile(hit["path"])
+        assert set(hit["segments"][0]) >= {"query", "target", "score"}
+    several = run("search", index.folder, cut, retina, "--json").json
+    assert [answer["query"] for answer in several] == [str(cut), str(retina)]
+    assert several[0]["hits"][:3] == done.json["hits"]
+
+
+def test_search_tells_people(index: visil.Index, videos: Path, run: Command) -> None:
+    done = run("search", index.folder, videos / "inside" / "coffee.mp4")
+    assert done.out.startswith(f"{videos / 'inside' / 'coffee.mp4'}: ")
+    assert len([line for line in done.out.splitlines() if " copy " in line]) == 2
+    assert "is 0:03 – 0:08 there" in done.out
+
+
+def test_info_json(index: visil.Index, run: Command) -> None:
+    state = run("info", index.folder, "--json").json
+    assert (state["videos"], state["failed"]) == (8, [])
+    assert state["frames"] == sum(video.frames for video in index.catalogue.videos())
+    assert state["hours"] * 3600 == pytest.approx(8 + 8 + 5 + 8 + 5 + 15, abs=1)
+    assert state["bytes"] > 100_000
+    assert state["model"] == index.model.config.name
+    assert run("info", index.folder).out.startswith("8 videos, ")
+    assert run("info", index.folder, "--failed").out == ""
+
+
+def test_verify_and_remove(index: visil.Index, videos: Path, run: Command) -> None:
+    assert run("verify", index.folder, "--json").json == {"problems": []}
+    done = run("remove", index.folder, videos / "alone" / "retina.mp4")
+    assert (done.status, done.out) == (0, "1 removed from the collection\n")
+    assert "holds no video" in run("remove", index.folder, videos / "alone" / "retina.mp4").line
+    assert run("verify", index.folder).out == "sound\n"
+    assert (videos / "alone" / "retina.mp4").is_file()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["add"],
+        ["add", "i", "x.mp4", "--workers", "0"],
+        ["add", "i", "x.mp4", "--nope"],
+        ["search", "i"],
+        ["search", "i", "x.mp4", "-k", "0"],
+        ["search", "i", "x.mp4", "-k", "many"],
+        ["duplicates"],
+        ["duplicates", "i", "--min-confidence", "1.5"],
+        ["info"],
+        ["verify"],
+        ["remove", "i"],
+        ["judge", "i", "a", "b"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_2(
+    arguments: list[str], run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.err
+    assert list(tmp_path.iterdir()) == [], "nothing was made"
+
+
+COMMANDS = {
+    "search": ["x.mp4"],
+    "duplicates": [],
+    "info": [],
+    "verify": [],
+    "remove": ["x"],
+    "judge": ["a", "b", "same"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("kind", ["missing", "empty", "other", "file"])
+def test_what_is_no_collection(command: str, kind: str, run: Command, tmp_path: Path) -> None:
+    place = tmp_path / "i"
+    if kind == "file":
+        place.touch()
+    elif kind != "missing":
+        place.mkdir()
+    if kind == "other":
+        (place / "letter.txt").touch()
+    before = sorted(tmp_path.rglob("*"))
+    line = run(command, place, *COMMANDS[command]).line
+    assert line.startswith(f"visil: {place}: ")
+    assert "is a file" in line if kind == "file" else "no collection here" in line
+    assert sorted(tmp_path.rglob("*")) == before, "nothing was made"
+
+
+def test_add_makes_no_collection_among_other_things(videos: Path, run: Command, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").touch()
+    assert "other things in it" in run("add", tmp_path, videos / "alone").line
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+    assert "is a file" in run("add", tmp_path / "letter.txt", videos / "alone").line
+
+
+def test_a_collection_inside_the_folder_that_is_added(videos: Path, run: Command, tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_bytes((videos / "alone" / "retina.mp4").read_bytes())
+    for expected in ({"added": 1, "unchanged": 0}, {"added": 0, "unchanged": 1}):
+        assert run("add", tmp_path / "i", tmp_path, "--json").json == expected | {"failed": []}
