@@ -4,7 +4,7 @@
     python benchmarks/real_pairs.py PACKS --model MODEL --out results/localisation.json [--write-model FOLDER]
 
 A pair is foreign clips and an original, against other foreign clips and a part of an edited copy of it, in any order.
-Half of the queried clips tune (threshold, calibration), the other half test; no clip is in both.
+Half of the queried clips tune, the other half test; no clip is in both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from torch import Tensor
 
 import visil
 from pack_frames import read_pack
-from visil.calibration import Calibration
 from visil.localize import LocalizeConfig, localize
 from visil.localize import Path as Stretch
 
@@ -193,40 +192,7 @@ def tune(pairs: list[Pair]) -> tuple[LocalizeConfig, float]:
     return best[1], float(plain)
 
 
-def calibrate(pairs: list[Pair], config: LocalizeConfig) -> Calibration:
-    """Logistic regression of "related" on the score and the best stretch's gain, weights held at zero or above."""
-    gains = np.array([strongest(p, config) for p in pairs])
-    cap = float(np.quantile(gains[[bool(p.truth) for p in pairs]], 0.9))
-    x = torch.tensor(
-        [[1, p.score, min(g, cap)] for p, g in zip(pairs, gains, strict=True)], dtype=torch.float64
-    )
-    y = torch.tensor([bool(p.truth) for p in pairs], dtype=torch.float64)
-    weights = torch.zeros(3, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.LBFGS([weights], max_iter=500, line_search_fn="strong_wolfe")
-
-    def closure() -> float:
-        optimiser.zero_grad()
-        held = torch.cat([weights[:1], weights[1:].clamp(min=0)])
-        loss = (
-            torch.nn.functional.binary_cross_entropy_with_logits(x @ held, y)
-            + 1e-4 * weights[1:].square().sum()
-        )
-        loss.backward()
-        return float(loss.detach())
-
-    optimiser.step(closure)
-    bias, score, stretch = weights.detach().tolist()
-    return Calibration(round(bias, 4), round(max(score, 0), 4), round(max(stretch, 0), 4), round(cap, 4))
-
-
-def strongest(pair: Pair, config: LocalizeConfig) -> float:
-    """Gain of the best stretch."""
-    return max((p.gain for p in localize(pair.matrix, config)), default=0.0)
-
-
-def judge(
-    pairs: list[Pair], config: LocalizeConfig, plain: float, calibration: Calibration
-) -> dict[str, object]:
+def judge(pairs: list[Pair], config: LocalizeConfig, plain: float) -> dict[str, object]:
     """Everything about the test half."""
     truth = [p.truth for p in pairs]
     found = [boxes(localize(p.matrix, config)) for p in pairs]
@@ -235,29 +201,10 @@ def judge(
         # Pairs with one shared clip only, so that a figure belongs to one edit.
         chosen = [i for i, p in enumerate(pairs) if p.kinds == [kind]]
         by_kind[kind] = round(f1([found[i] for i in chosen], [truth[i] for i in chosen])["F1"], 3)
-    confidence = np.array([calibration.confidence(p.score, strongest(p, config)) for p in pairs])
-    related = np.array([bool(p.truth) for p in pairs])
-    bins = []
-    for low, high in zip(np.linspace(0, 1, 6)[:-1], np.linspace(0, 1, 6)[1:], strict=True):
-        inside = (confidence >= low) & (confidence <= high if high == 1 else confidence < high)
-        if inside.any():
-            bins.append(
-                [
-                    round(float(low), 1),
-                    int(inside.sum()),
-                    round(float(confidence[inside].mean()), 3),
-                    round(float(related[inside].mean()), 3),
-                ]
-            )
     return {
         "ours": f1(found, truth),
         "plain threshold": f1([plain_threshold(p.matrix, plain) for p in pairs], truth),
         "by edit": by_kind,
-        "false alarms at copy": float((confidence[~related] >= calibration.copy).mean()),
-        "found at copy": float((confidence[related] >= calibration.copy).mean()),
-        "false alarms at related": float((confidence[~related] >= calibration.related).mean()),
-        "found at related": float((confidence[related] >= calibration.related).mean()),
-        "reliability [from, pairs, mean confidence, share related]": bins,
     }
 
 
@@ -281,19 +228,17 @@ def main() -> None:
     tuning = make_pairs(model, features, queried[:half], foreign[:other], args.pairs, rng)
     testing = make_pairs(model, features, queried[half:], foreign[other:], args.pairs, rng)
     config, plain = tune(tuning[: args.pairs // 2] + tuning[args.pairs : args.pairs + args.pairs // 2])
-    calibration = calibrate(tuning, config)
     result = {
         "model": model.config.name,
         "localize": vars(config),
         "plain threshold": plain,
-        "calibration": vars(calibration),
-        "test": judge(testing, config, plain, calibration),
+        "test": judge(testing, config, plain),
     }
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
     if args.write_model is not None:
-        model.config = replace(model.config, localize=config, calibration=calibration)
+        model.config = replace(model.config, localize=config)
         model.save_pretrained(args.write_model, include_backbone=False)
 
 

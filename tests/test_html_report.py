@@ -92,7 +92,7 @@ def videos_of(index: Index) -> list[Video]:
 
 def pair_of(a: Video, b: Video, confidence: float = 0.9, *, common: bool = False) -> Pair:
     segments = [Segment((0.0, 2.0), (1.0, 3.0), 0.8), Segment((3.0, 4.0), (0.0, 1.0), 0.6)]
-    return Pair(a.id, b.id, 0.7, confidence, segments, common)
+    return Pair(a.id, b.id, 0.7, confidence, segments, "copy", common)
 
 
 def duplicates_of(index: Index) -> Duplicates:

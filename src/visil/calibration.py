@@ -21,9 +21,9 @@ class Calibration:
     score: float
     """Weight of CS_v, at least 0."""
     stretch: float
-    """Weight of the best stretch's gain (see :class:`visil.localize.Path`), at least 0."""
+    """Weight of the best stretch's strength (see :class:`visil.localize.Path`), at least 0."""
     stretch_cap: float
-    """Gain above which a longer stretch adds nothing."""
+    """Strength above which a better stretch adds nothing."""
     length: float = 0.0
     """Taken off for every factor of ten in frame pairs beyond a hundred, at least 0."""
     copy: float = 0.9
@@ -31,15 +31,15 @@ class Calibration:
     related: float = 0.5
     """Confidence from which it is called related."""
 
-    def evidence(self, score: float, gain: float, frame_pairs: int) -> float:
+    def evidence(self, score: float, stretch: float, frame_pairs: int) -> float:
         """The logit of the confidence: what matches are ranked by, since it does not flatten out near 1."""
-        stretch = min(max(gain, 0.0), self.stretch_cap)
+        capped = min(max(stretch, 0.0), self.stretch_cap)
         chances = max(0.0, log10(max(frame_pairs, 1)) - 2)
-        return self.bias + self.score * score + self.stretch * stretch - self.length * chances
+        return self.bias + self.score * score + self.stretch * capped - self.length * chances
 
-    def confidence(self, score: float, gain: float, frame_pairs: int = 100) -> float:
+    def confidence(self, score: float, stretch: float, frame_pairs: int = 100) -> float:
         """Probability that the two videos share footage, in [0, 1]."""
-        evidence = self.evidence(score, gain, frame_pairs)
+        evidence = self.evidence(score, stretch, frame_pairs)
         return 1 / (1 + exp(-evidence)) if evidence > -500 else 0.0
 
     def verdict(self, confidence: float) -> Verdict:

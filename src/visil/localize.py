@@ -11,6 +11,7 @@ Several matches in one pair are several beginnings. docs/localisation.md says wh
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,14 @@ class Path:
     score: float
     """Mean similarity of its cells."""
     cells: int
+
+    def strength(self, config: LocalizeConfig) -> float:
+        """How much it says: mean similarity above the threshold, times the logarithm of its length.
+
+        Not the sum over its cells: frames of one shot are alike, so a long weak resemblance of two slow shots is
+        little more evidence than a short one.
+        """
+        return (self.score - config.threshold) * log2(1 + self.cells)
 
 
 @dataclass(frozen=True)

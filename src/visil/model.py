@@ -126,9 +126,14 @@ class ViSiL(nn.Module):
     def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """L_N-iMAC (or the configured pooling) of frames uint8 [B, H, W, 3], before whitening: [B, R, C]."""
         backbone = self._inference_backbone()
-        images = backbone.preprocess(_as_tensor(frames).to(self.device))
+        pixels = _as_tensor(frames).to(self.device)
+        count = len(pixels)
+        if not backbone.training and count % 8:
+            # Few different batch sizes: the CPU library keeps a plan, and its memory, for each that it meets.
+            pixels = torch.cat([pixels, pixels.new_zeros(-count % 8, *pixels.shape[1:])])
+        images = backbone.preprocess(pixels)
         maps = backbone.stages(images.contiguous(memory_format=torch.channels_last))
-        chosen = [maps[i] for i in self.config.stages]
+        chosen = [maps[i][:count] for i in self.config.stages]
         if self.config.pooling == "imac":
             return regions.imac(chosen, self.config.levels)
         pool: Callable[[Sequence[Tensor]], Tensor] = getattr(regions, self.config.pooling)
@@ -203,12 +208,12 @@ class ViSiL(nn.Module):
         paths = localizer.paths()
         if q_blank is not None and t_blank is not None:
             paths = [grown(path, q_blank, t_blank) for path in paths]
-        gain = max((path.gain for path in paths), default=0.0)
+        stretch = max((path.strength(self.config.localize) for path in paths), default=0.0)
         calibration = self.config.calibration
-        evidence = calibration.evidence(score, gain, len(q) * len(t)) if calibration else score
+        evidence = calibration.evidence(score, stretch, len(q) * len(t)) if calibration else score
         confidence = min(max(score, 0.0), 1.0)
         if calibration:
-            confidence = calibration.confidence(score, gain, len(q) * len(t))
+            confidence = calibration.confidence(score, stretch, len(q) * len(t))
         return Match(
             score=score,
             confidence=confidence,

@@ -19,6 +19,7 @@ class Backbone(Protocol):
 
     channels: tuple[int, ...]
     """Channels of each stage, shallow to deep."""
+    training: bool
 
     def preprocess(self, frames: Tensor) -> Tensor:
         """RGB uint8 [B, H, W, 3] to what the network was trained on, [B, 3, H, W]."""

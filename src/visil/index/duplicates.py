@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from visil.calibration import Verdict
 from visil.index.candidates import CandidateIndex, frame_vectors
 from visil.index.catalogue import Catalogue, Video
 from visil.index.groups import Shared, common_stretches, components, links
@@ -28,6 +29,7 @@ class Pair:
     score: float
     confidence: float
     segments: list[Segment]
+    verdict: Verdict
     common: bool
     """Whether it rests on footage that many videos share, and so links no group."""
 
@@ -103,8 +105,9 @@ def find_duplicates(
                 store.read(videos[a].id, path=videos[a].path), store.read(videos[b].id, path=videos[b].path)
             )
             if match.confidence >= min_confidence and match.segments:
+                ids = (videos[a].id, videos[b].id)
                 found[a, b] = Pair(
-                    videos[a].id, videos[b].id, match.score, match.confidence, match.segments, common=False
+                    *ids, match.score, match.confidence, match.segments, match.verdict, common=False
                 )
         if progress is not None:
             progress(done, len(videos), len(found))
@@ -146,18 +149,16 @@ def group(
     numbers = {video.id: number for number, video in videos.items()}
     judged = {(numbers[a], numbers[b]) for a, b in same if a in numbers and b in numbers}
     groups = []
-    for members in components(videos, linked | judged):
+    strong = {key for key in linked if pairs[key].verdict == "copy"} | judged
+    weak = sorted(linked - strong, key=lambda key: -pairs[key].confidence)
+    for members in components(videos, strong, weak):
         inside = set(members)
         own = [pair for key, pair in pairs.items() if key in linked and inside.issuperset(key)]
         chosen = [videos[number] for number in members]
         keep, reason = worth_keeping(chosen)
         chosen.sort(key=lambda video: (video.id != keep, video.path))
         groups.append(Group(chosen, own, keep, reason))
-    left = [
-        Pair(p.query, p.target, p.score, p.confidence, p.segments, common=True)
-        for key, p in pairs.items()
-        if key not in linked
-    ]
+    left = [replace(p, common=True) for key, p in pairs.items() if key not in linked]
     return Duplicates(groups, left)
 
 

@@ -3,6 +3,7 @@
 Footage that many videos share (an intro, a jingle card, a black screen) says that they come from one channel, not that
 they are copies. A stretch is *common* when the same seconds of a video match more than ``COMMON_FROM`` others; a pair
 links two videos only by what it shares beyond common footage: enough seconds of it, or enough of the shorter video.
+And only pairs that are called copies chain; a pair that is merely related makes a group of two, or none.
 """
 
 from __future__ import annotations
@@ -67,8 +68,15 @@ def links(pair: Shared, durations: dict[int, float], common: dict[int, list[Span
     return whole or own >= min(LINK_SECONDS, LINK_SHARE * shorter)
 
 
-def components(nodes: Iterable[int], edges: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Connected components of two and more, each sorted, the largest first."""
+def components(
+    nodes: Iterable[int], edges: Iterable[tuple[int, int]], weak: Iterable[tuple[int, int]] = ()
+) -> list[list[int]]:
+    """Connected components of two and more, each sorted, the largest first.
+
+    A ``weak`` edge, in the order given, makes a group of two videos that no other edge has taken; it never joins
+    groups nor grows one, so doubtful pairs cannot chain.
+    """
+    edges = list(edges)
     parent = {node: node for node in nodes}
 
     def root(node: int) -> int:
@@ -79,6 +87,11 @@ def components(nodes: Iterable[int], edges: Iterable[tuple[int, int]]) -> list[l
 
     for a, b in edges:
         parent[root(a)] = root(b)
+    taken = {node for edge in edges for node in edge}
+    for a, b in weak:
+        if a not in taken and b not in taken:
+            parent[root(a)] = root(b)
+            taken |= {a, b}
     groups: dict[int, list[int]] = defaultdict(list)
     for node in sorted(parent):
         groups[root(node)].append(node)
