@@ -98,3 +98,31 @@ def test_one_image_against_the_video_it_is_from(model: visil.ViSiL) -> None:
     video = footage("motorcycle_left", 12)
     match = model.compare(model.embed_frames(video[5:6]), model.embed_frames(video))
     assert any(s.target[0] <= 5 < s.target[1] for s in match.segments)
+
+
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_blank_frames_make_no_match(model: visil.ViSiL, level: int) -> None:
+    blank = np.full((4, 224, 224, 3), level, np.uint8)
+    plain = model.compare(model.embed_frames(footage("rocket")), model.embed_frames(footage("chelsea")))
+    dressed = model.compare(
+        model.embed_frames(np.concatenate([blank, footage("rocket"), blank])),
+        model.embed_frames(np.concatenate([blank, footage("chelsea"), blank])),
+    )
+    assert dressed.verdict == plain.verdict == "unrelated"
+    assert dressed.segments == []
+    # The paper's score does count them: it stays the paper's.
+    assert dressed.score > plain.score + 0.2
+
+
+def test_a_copied_fade_belongs_to_the_copy(model: visil.ViSiL) -> None:
+    video = np.concatenate([np.zeros((2, 224, 224, 3), np.uint8), footage("coffee")])
+    match = model.compare(model.embed_frames(video), model.embed_frames(video))
+    assert [(s.query, s.target) for s in match.segments] == [((0, 8), (0, 8))]
+    assert match.confidence >= 0.99
+
+
+def test_videos_of_nothing_but_black(model: visil.ViSiL) -> None:
+    black = model.embed_frames(np.zeros((5, 224, 224, 3), np.uint8))
+    match = model.compare(black, black)
+    assert match.segments == []
+    assert match.verdict == "unrelated"

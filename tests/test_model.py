@@ -249,12 +249,12 @@ def test_segments_are_in_seconds_where_the_footage_is() -> None:
 
 
 def test_calibration_sets_confidence_and_verdict() -> None:
-    curve = Calibration(bias=-3.0, score=1.0, stretch=2.0, stretch_cap=4.0, copy=0.95, related=0.2)
+    curve = Calibration(bias=-3.0, score=1.0, stretch=2.0, stretch_cap=4.0, copy=0.75, related=0.2)
     model = built(LITE.replaced(comparator=None, attention=None, calibration=curve))
     query = video(8, 1)
     match = model.compare(query, query)
-    # Eight frames of similarity 1 gain 0.5 each, four in all.
-    assert match.confidence == pytest.approx(1 / (1 + np.exp(-(-3 + 1 + 2 * 4))), abs=1e-4)
+    # Eight frames of similarity 1 are 0.5 above the threshold; their length counts by its logarithm.
+    assert match.confidence == pytest.approx(1 / (1 + np.exp(-(-3 + 1 + 2 * 0.5 * np.log2(9)))), abs=1e-4)
     assert match.verdict == "copy"
     assert match.calibrated
     stranger = model.compare(query, VideoFeatures(-query.vectors[:, :1], query.timestamps))

@@ -210,10 +210,11 @@ class ViSiL(nn.Module):
             paths = [grown(path, q_blank, t_blank) for path in paths]
         stretch = max((path.strength(self.config.localize) for path in paths), default=0.0)
         calibration = self.config.calibration
-        evidence = calibration.evidence(score, stretch, len(q) * len(t)) if calibration else score
+        shown = self._score_of_shown(q, t, score)
+        evidence = calibration.evidence(shown, stretch, len(q) * len(t)) if calibration else score
         confidence = min(max(score, 0.0), 1.0)
         if calibration:
-            confidence = calibration.confidence(score, stretch, len(q) * len(t))
+            confidence = calibration.confidence(shown, stretch, len(q) * len(t))
         return Match(
             score=score,
             confidence=confidence,
@@ -279,6 +280,16 @@ class ViSiL(nn.Module):
         )
         pool = RunningPool(*config.video_pool, symmetric=config.symmetric)
         return score_pair(pair, self.comparator, pool, on_frames=on_frames, on_output=on_output)
+
+    def _score_of_shown(self, query: VideoFeatures, target: VideoFeatures, score: float) -> float:
+        """CS_v without blank frames, which any two videos have in common; -1 where nothing else is left."""
+        q, t = (
+            v.vectors if v.blank is None or not v.blank.any() else v.vectors[~v.blank]
+            for v in (query, target)
+        )
+        if len(q) == len(query) and len(t) == len(target):
+            return score
+        return self._score(q, t) if len(q) and len(t) else -1.0
 
     def _chunked_score(self, query: Tensor, target: Tensor) -> float:
         """As the authors' code: the target in chunks of 2048 frames, a last chunk under four dropped, plain mean.
