@@ -1,4 +1,4 @@
-# make demo   set up, then compare two videos that it makes itself
+# make demo   set up, then compare videos that it makes itself and report on them
 # make test   set up, then ruff, mypy and the tests
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)

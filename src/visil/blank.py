@@ -7,7 +7,7 @@ from torch import Tensor
 LEAST_CONTRAST = 5.0
 """Standard deviation of brightness (0 to 255) below which a frame is blank.
 
-Of 7,596 frames of real clips fifteen are: black, flashes, dense fog (docs/false-alarms.md).
+Of 7,596 frames of real clips fifteen are: black, flashes, dense fog (docs/localisation.md).
 """
 
 GRID = 4
