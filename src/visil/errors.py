@@ -9,8 +9,8 @@ class VisilError(Exception):
     """Base of every error that visil raises on purpose; ``str()`` is one line fit to show a user."""
 
 
-class VideoError(VisilError):
-    """A video could not be read: which file, and why."""
+class FileError(VisilError):
+    """Something is wrong with one file or folder: which, and what."""
 
     def __init__(self, path: str | PathLike[str], reason: str) -> None:
         self.path = fspath(path)
@@ -19,22 +19,18 @@ class VideoError(VisilError):
 
     def __str__(self) -> str:
         return f"{printable(self.path)}: {self.reason}"
+
+
+class VideoError(FileError):
+    """A video could not be read."""
+
+
+class IndexFolderError(FileError):
+    """A collection on disk cannot be opened, read or written."""
 
 
 class ModelError(VisilError):
     """A model, its weights or its configuration cannot be used."""
-
-
-class IndexFolderError(VisilError):
-    """A collection on disk cannot be opened, read or written: which file, and why."""
-
-    def __init__(self, path: str | PathLike[str], reason: str) -> None:
-        self.path = fspath(path)
-        self.reason = reason
-        super().__init__(self.path, reason)
-
-    def __str__(self) -> str:
-        return f"{printable(self.path)}: {self.reason}"
 
 
 class UsageError(VisilError, ValueError):
