@@ -248,6 +248,16 @@ def test_segments_are_in_seconds_where_the_footage_is() -> None:
     assert segment.score == pytest.approx(1.0, abs=1e-5)
 
 
+def test_a_model_that_moves_embeds_on() -> None:
+    """The copy made for inference follows: here to another precision, as to another device."""
+    model = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"))
+    frames = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+    before = model.embed_frames(frames).vectors
+    after = model.double().embed_frames(frames).vectors
+    assert torch.allclose(before, after, atol=1e-5)
+    assert not torch.equal(before, after)
+
+
 def test_calibration_sets_confidence_and_verdict() -> None:
     curve = Calibration(bias=-3.0, score=1.0, stretch=2.0, stretch_cap=4.0, copy=0.75, related=0.2)
     model = built(LITE.replaced(comparator=None, attention=None, calibration=curve))

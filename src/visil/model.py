@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -167,6 +167,12 @@ class ViSiL(nn.Module):
         if not self._folded:
             self._folded = [folded(self.backbone)]
         return self._folded[0]
+
+    def _apply(self, *arguments: Any, **options: Any) -> ViSiL:
+        """torch's hook behind ``to``, ``cuda``, ``half`` and the like: the folded copy is made anew after it."""
+        self._folded = []
+        super()._apply(*arguments, **options)  # type: ignore[no-untyped-call]
+        return self
 
     @torch.inference_mode()
     def _regions(self, images: NDArray[np.uint8] | Tensor) -> Tensor:
