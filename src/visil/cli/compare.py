@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def compare(
-    query: Annotated[str, typer.Argument(help="A video file, or a folder of images.", show_default=False)],
-    target: Annotated[str, typer.Argument(help="The video to compare it with.", show_default=False)],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A video file, or a folder of images.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The video to compare it with.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
