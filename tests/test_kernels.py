@@ -16,7 +16,7 @@ from visil.kernels import FrameMatrix, RunningPool, score_pair, scoring
 from visil.kernels import frame_matrix as tiles
 from visil.similarity import Reduction, frame_matrix, pool
 
-REDUCTIONS: tuple[Reduction, ...] = ("max", "mean")
+REDUCTIONS: tuple[Reduction, ...] = ("max", "mean", "top3")
 COMBINATIONS = list(product(REDUCTIONS, REDUCTIONS, (False, True)))
 
 

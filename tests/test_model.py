@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 import visil.model as model_module
-from visil import presets
+from visil import comparing, presets
 from visil.calibration import Calibration
 from visil.config import ViSiLConfig
 from visil.errors import ModelError, UsageError
@@ -30,6 +30,7 @@ FAMILY = {
     "sym": LITE.replaced(symmetric=True),
     "zeros": LITE.replaced(comparator="zeros", attention="hidden"),
     "f": LITE.replaced(comparator=None, attention=None),
+    "best few": LITE.replaced(frame_pool=("max", "top3"), symmetric=True),
     "average": LITE.replaced(frame_pool=("mean", "mean"), video_pool=("max", "max")),
 }
 
@@ -151,7 +152,7 @@ def chunk_mean(
 def test_the_authors_way_with_long_targets(
     model: ViSiL, monkeypatch: pytest.MonkeyPatch, length: int, chunks: list[tuple[int, int]]
 ) -> None:
-    monkeypatch.setattr(model_module, "AUTHORS_CHUNK", 8)
+    monkeypatch.setattr(comparing, "AUTHORS_CHUNK", 8)
     query, target = video(11, 1), video(length, 2)
     expected = chunk_mean(model, query, target, chunks)
     assert model.compare(query, target, long_videos="authors").score == pytest.approx(expected, abs=1e-5)
@@ -160,7 +161,7 @@ def test_the_authors_way_with_long_targets(
 
 
 def test_the_authors_chunk_is_2048_frames() -> None:
-    assert model_module.AUTHORS_CHUNK == 2048
+    assert comparing.AUTHORS_CHUNK == 2048
 
 
 # ---------------------------------------------------------------- what a match holds
@@ -206,7 +207,7 @@ def test_matrices_that_were_not_kept_are_the_same(
 ) -> None:
     query, target = video(x, 1), video(y, 2)
     kept = model.compare(query, target)
-    monkeypatch.setattr(model_module, "KEPT_CELLS", x * y - 1)
+    monkeypatch.setattr(comparing, "KEPT_CELLS", x * y - 1)
     monkeypatch.setattr(scoring, "STRIP_CELLS", 1)
     again = model.compare(query, target)
     assert again.score == pytest.approx(kept.score, abs=1e-6)
@@ -454,7 +455,7 @@ def test_no_backbone_no_embedding(model: ViSiL, tmp_path: Path) -> None:
 
 def test_an_unknown_way_with_long_videos() -> None:
     model = built(FAMILY["f"])
-    way = cast("model_module.LongVideos", "author")
+    way = cast("comparing.LongVideos", "author")
     with pytest.raises(UsageError, match="author"):
         model.compare(video(5), video(6), long_videos=way)
     with pytest.raises(UsageError, match="author"):

@@ -25,7 +25,7 @@ from visil.similarity import (
 )
 
 Array = NDArray[np.float64]
-REDUCTIONS: tuple[Reduction, ...] = ("max", "mean")
+REDUCTIONS: tuple[Reduction, ...] = ("max", "mean", "top3")
 COMBINATIONS = list(product(REDUCTIONS, REDUCTIONS, (False, True)))
 
 
@@ -47,6 +47,8 @@ def summarised(values: Sequence[float], how: Reduction) -> float:
             if value > largest:
                 largest = value
         return largest
+    if how == "top3":
+        values = sorted(values)[-3:]
     return sum(values) / len(values)
 
 

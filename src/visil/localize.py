@@ -10,6 +10,7 @@ Several matches in one pair are several beginnings. docs/localisation.md says wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log2
 
@@ -27,6 +28,12 @@ STEPS = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1))
 
 MEMORY = max(rows for rows, _ in STEPS)
 """Earlier rows that a path can come from."""
+
+GAP = max(columns for _, columns in STEPS)
+"""Columns that no path can jump over, if no path can stand on them."""
+
+WALL = -1e6
+"""Similarity on which no path can stand."""
 
 MAX_PENDING = 1 << 18
 """Path ends noted before they are boiled down to one for each beginning."""
@@ -217,14 +224,44 @@ class Localizer:
 
     def paths(self) -> list[Path]:
         """The matches, strongest first, without those that a stronger one explains better."""
+        return self.paths_within([(0, self._columns)], [self.config.min_gain])[0]
+
+    def paths_within(self, spans: Sequence[tuple[int, int]], min_gains: Sequence[float]) -> list[list[Path]]:
+        """The matches of several targets that stand side by side: columns [start, stop) of each, counted from there.
+
+        Between them there must be :data:`GAP` columns that no path can cross (see :func:`side_by_side`).
+        """
         self._consolidate()
+        found = np.sort(self._found[0], order="gain")[::-1]
+        return [
+            self._unexplained(
+                found[(found["column"] >= start) & (found["column"] < stop) & (found["gain"] >= least)], start
+            )
+            for (start, stop), least in zip(spans, min_gains, strict=True)
+        ]
+
+    def _unexplained(self, strongest_first: NDArray[np.void], offset: int) -> list[Path]:
         kept: list[Path] = []
-        for start, gain, total, cells, row, column in np.sort(self._found[0], order="gain")[::-1].tolist():
+        for start, gain, total, cells, row, column in strongest_first.tolist():
             first_row, first_column = divmod(start, self._columns)
-            path = Path((first_row, row), (first_column, column), gain, total / cells, cells)
+            path = Path(
+                (first_row, row), (first_column - offset, column - offset), gain, total / cells, cells
+            )
             if not any(_explains(other, path) for other in kept):
                 kept.append(path)
         return kept
+
+
+def side_by_side(
+    lengths: Sequence[int],
+) -> tuple[int, list[tuple[int, int]]]:
+    """Columns of one matrix that holds several targets, and where each lies: apart by more than a path can jump."""
+    spans = []
+    start = 0
+    for length in lengths:
+        spans.append((start, start + length))
+        start += length + GAP
+    return max(1, start - GAP), spans
 
 
 def neutral(

@@ -5,29 +5,27 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from visil import regions
+from visil import comparing, regions
 from visil.attention import ContextAttention, HiddenAttention
 from visil.backbones import Backbone, backbone_spec
 from visil.backbones.folding import folded
 from visil.backbones.weights import load_into, read_checkpoint
 from visil.blank import blank_frames
-from visil.calibration import verdict
-from visil.comparator import SHORTEST, Comparator
+from visil.comparator import Comparator
+from visil.comparing import LongVideos
 from visil.config import ViSiLConfig
 from visil.errors import ModelError, UsageError, VideoError
 from visil.features import VideoFeatures
-from visil.kernels import FrameMatrix, RunningPool, score_pair
-from visil.localize import Localizer, grown, neutral, segments
-from visil.match import Match, Matrices
+from visil.match import Match
 from visil.prefetch import prefetched
 from visil.whitening import Whitening
 
@@ -35,13 +33,6 @@ if TYPE_CHECKING:
     from visil.video import Frames
 
 VideoLike = VideoFeatures | str | os.PathLike[str]
-LongVideos = Literal["exact", "authors"]
-
-KEPT_CELLS = 1 << 25
-"""A match keeps its matrices up to this many frame pairs (128 MB); beyond, it computes them again when asked."""
-
-AUTHORS_CHUNK = 2048
-"""Target frames that the authors' code compares at once (``long_videos="authors"``)."""
 
 BATCH = 32
 """Frames that go through the backbone together."""
@@ -183,57 +174,11 @@ class ViSiL(nn.Module):
     def compare(self, query: VideoLike, target: VideoLike, *, long_videos: LongVideos = "exact") -> Match:
         """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered."""
         _check_choice(long_videos)
-        q, t = self._features(query), self._features(target)
-        self._check(q, t)
-        keep = len(q) * len(t) <= KEPT_CELLS
-        rows: list[Tensor] = []
-        outputs: list[Tensor] = []
-        q_blank, t_blank = (None if v.blank is None else v.blank.numpy() for v in (q, t))
-        localizer = Localizer(len(t), self.config.localize.for_length(min(len(q), len(t))))
+        return comparing.compare(self, self._features(query), self._features(target), long_videos)
 
-        def on_frames(start: int, strip: Tensor) -> None:
-            # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
-            strip = strip[: max(0, len(q) - start), : len(t)].cpu()
-            rows_blank = None if q_blank is None else q_blank[start : start + len(strip)]
-            localizer.feed(neutral(strip.numpy(), localizer.config, rows_blank, t_blank))
-            if keep:
-                rows.append(strip.float())
-
-        def on_output(_: int, strip: Tensor) -> None:
-            if keep:
-                outputs.append(strip.cpu().float())
-
-        score = self._score(q.vectors, t.vectors, on_frames, on_output)
-        if long_videos == "authors":
-            score = self._chunked_score(q.vectors, t.vectors)
-        kept: Matrices | None = (torch.cat(rows).numpy(), torch.cat(outputs).numpy()) if keep else None
-
-        def matrices() -> Matrices:
-            return kept if kept is not None else self._matrices(q.vectors, t.vectors)
-
-        paths = localizer.paths()
-        if q_blank is not None and t_blank is not None:
-            paths = [grown(path, q_blank, t_blank) for path in paths]
-        stretch = max((path.strength(self.config.localize) for path in paths), default=0.0)
-        calibration = self.config.calibration
-        shown = self._score_of_shown(q, t, score)
-        evidence = calibration.evidence(shown, stretch, len(q) * len(t)) if calibration else score
-        confidence = min(max(score, 0.0), 1.0)
-        if calibration:
-            confidence = calibration.confidence(shown, stretch, len(q) * len(t))
-        return Match(
-            score=score,
-            confidence=confidence,
-            verdict=calibration.verdict(confidence) if calibration else verdict(confidence),
-            evidence=evidence,
-            segments=segments(paths, _times(q), _times(t)),
-            calibrated=calibration is not None,
-            query_path=q.path,
-            target_path=t.path,
-            query_times=q.timestamps.numpy(),
-            target_times=t.timestamps.numpy(),
-            _matrices=matrices,
-        )
+    def compare_many(self, query: VideoLike, targets: Iterable[VideoLike]) -> Iterator[Match]:
+        """:meth:`compare` with each of many targets: the same answers, several times faster for short videos."""
+        return comparing.compare_many(self, self._features(query), map(self._features, targets))
 
     def scores(
         self, query: VideoLike, targets: Iterable[VideoLike], *, long_videos: LongVideos = "exact"
@@ -241,12 +186,13 @@ class ViSiL(nn.Module):
         """CS_v of one query against many targets, and nothing else."""
         _check_choice(long_videos)
         q = self._features(query)
+        comparing.check(self, q, "query")
         results = []
         for target in targets:
             t = self._features(target)
-            self._check(q, t)
-            score = self._chunked_score if long_videos == "authors" else self._score
-            results.append(score(q.vectors, t.vectors))
+            comparing.check(self, t, "target")
+            score = comparing.chunked_score if long_videos == "authors" else comparing.score
+            results.append(score(self, q.vectors, t.vectors))
         return np.array(results, np.float32)
 
     def forward(self, query: Tensor, target: Tensor) -> Tensor:
@@ -254,8 +200,8 @@ class ViSiL(nn.Module):
         from visil.similarity import frame_matrix, video_similarity
 
         matrix = frame_matrix(
-            _repeated(query, self.comparator),
-            _repeated(target, self.comparator),
+            comparing.repeated(query, self.comparator),
+            comparing.repeated(target, self.comparator),
             symmetric=self.config.symmetric,
             inner=self.config.frame_pool[0],
             outer=self.config.frame_pool[1],
@@ -265,67 +211,8 @@ class ViSiL(nn.Module):
         inner, outer = self.config.video_pool
         return video_similarity(matrix, symmetric=self.config.symmetric, inner=inner, outer=outer)
 
-    def _score(
-        self,
-        query: Tensor,
-        target: Tensor,
-        on_frames: Callable[[int, Tensor], None] | None = None,
-        on_output: Callable[[int, Tensor], None] | None = None,
-    ) -> float:
-        config = self.config
-        if self.comparator is not None:
-            query, target = query.to(self.device), target.to(self.device)
-            if query.dtype == torch.float64:  # the arithmetic is the network's; without one, the features'
-                query = query.to(self.comparator.fconv.weight.dtype)
-        pair = FrameMatrix(
-            _repeated(query, self.comparator),
-            _repeated(target, self.comparator),
-            symmetric=config.symmetric,
-            inner=config.frame_pool[0],
-            outer=config.frame_pool[1],
-        )
-        pool = RunningPool(*config.video_pool, symmetric=config.symmetric)
-        return score_pair(pair, self.comparator, pool, on_frames=on_frames, on_output=on_output)
-
-    def _score_of_shown(self, query: VideoFeatures, target: VideoFeatures, score: float) -> float:
-        """CS_v without blank frames, which any two videos have in common; -1 where nothing else is left."""
-        q, t = (
-            v.vectors if v.blank is None or not v.blank.any() else v.vectors[~v.blank]
-            for v in (query, target)
-        )
-        if len(q) == len(query) and len(t) == len(target):
-            return score
-        return self._score(q, t) if len(q) and len(t) else -1.0
-
-    def _chunked_score(self, query: Tensor, target: Tensor) -> float:
-        """As the authors' code: the target in chunks of 2048 frames, a last chunk under four dropped, plain mean.
-
-        Scores long targets too low, since a query matches in few of the chunks; here to reproduce their numbers.
-        """
-        chunks = [c for c in target.split(AUTHORS_CHUNK) if len(c) >= SHORTEST or len(target) < SHORTEST]
-        return float(np.mean([self._score(query, chunk) for chunk in chunks]))
-
-    def _matrices(self, query: Tensor, target: Tensor) -> Matrices:
-        rows: list[Tensor] = []
-        outputs: list[Tensor] = []
-        self._score(
-            query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip)
-        )
-        frames = torch.cat(rows)[: len(query), : len(target)]
-        return frames.float().cpu().numpy(), torch.cat(outputs).float().cpu().numpy()
-
     def _features(self, video: VideoLike) -> VideoFeatures:
         return video if isinstance(video, VideoFeatures) else self.embed(video)
-
-    def _check(self, query: VideoFeatures, target: VideoFeatures) -> None:
-        for name, video in (("query", query), ("target", target)):
-            if video.vectors.shape[-1] != self.dim:
-                raise UsageError(
-                    f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {self.dim}: "
-                    "embed it with this model"
-                )
-            if not all(torch.isfinite(part).all() for part in video.vectors.split(4096)):
-                raise UsageError(f"the {name}'s features contain NaN or infinity")
 
     # ------------------------------------------------------------------ weights
 
@@ -417,14 +304,3 @@ def _attention(config: ViSiLConfig, dim: int) -> ContextAttention | HiddenAttent
     if config.attention is None:
         return None
     return ContextAttention(dim) if config.attention == "context" else HiddenAttention(dim)
-
-
-def _repeated(vectors: Tensor, comparator: Comparator | None) -> Tensor:
-    """Videos of 1 to 3 frames doubled until the comparator can read them, as the authors do: 1→4, 2→4, 3→6."""
-    while comparator is not None and len(vectors) < SHORTEST:
-        vectors = torch.cat([vectors, vectors])
-    return vectors
-
-
-def _times(video: VideoFeatures) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return video.timestamps.numpy(), video.ends.numpy()

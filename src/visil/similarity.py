@@ -13,7 +13,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Reduction = Literal["max", "mean"]
+Reduction = Literal["max", "mean", "top2", "top3", "top4", "top5"]
+"""How many become one: the best, the mean of all, or the mean of the best few (all, where there are fewer)."""
+
+
+def best_few(how: Reduction) -> int | None:
+    """The k of a "topk" reduction; None for the others."""
+    return int(how[3:]) if how.startswith("top") else None
 
 
 def tensor_dot(query: Tensor, target: Tensor) -> Tensor:
@@ -42,7 +48,8 @@ def pool(
 ) -> Tensor:
     """The supplementary's Table 9: reduce [..., N, M] over M by ``inner``, then over N by ``outer``.
 
-    ``("max", "mean")`` is MP-AP, which is Chamfer similarity; ``("mean", "mean")`` is AP-AP.
+    ``("max", "mean")`` is MP-AP, which is Chamfer similarity; ``("mean", "mean")`` is AP-AP. Beyond the paper,
+    ``("max", "top3")`` listens to the three best-matched items only: a small picture inside another frame.
     """
     if symmetric:
         forward = pool(similarity, inner, outer)
@@ -83,4 +90,7 @@ def video_similarity(
 
 
 def _reduce(values: Tensor, how: Reduction) -> Tensor:
+    few = best_few(how)
+    if few is not None:
+        return values.topk(min(few, values.shape[-1]), dim=-1).values.mean(dim=-1)
     return values.amax(dim=-1) if how == "max" else values.mean(dim=-1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from visil.similarity import Reduction
+from visil.similarity import Reduction, best_few
 
 TILE_FRAMES = (128, 128)
 """Query and target frames of one tile: with nine regions, 5 MB of products, near the processor's cache."""
@@ -77,4 +77,25 @@ class FrameMatrix:
 
 
 def _reduce(values: Tensor, how: Reduction, dim: int) -> Tensor:
+    few = best_few(how)
+    if few is not None:
+        return _mean_of_best(values, few, dim)
     return values.amax(dim=dim) if how == "max" else values.mean(dim=dim)
+
+
+def _mean_of_best(values: Tensor, few: int, dim: int) -> Tensor:
+    """Mean of the ``few`` largest along ``dim``: a few sorted places that each slice is let sink into.
+
+    Faster than ``topk``, which wants ``dim`` last and sorts: regions are few, and whole planes are compared at once.
+    """
+    few = min(few, values.shape[dim])
+    places: list[Tensor] = []
+    for value in values.unbind(dim):
+        for i, place in enumerate(places):
+            places[i], value = torch.maximum(place, value), torch.minimum(place, value)
+        if len(places) < few:
+            places.append(value)
+    total = places[0]
+    for place in places[1:]:
+        total = total + place
+    return total / few

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from visil.comparator import Comparator, hard_tanh, windows
 from visil.kernels.frame_matrix import FrameMatrix
-from visil.similarity import Reduction
+from visil.similarity import Reduction, best_few
 
 STRIP_CELLS = 32
 """Output rows of one strip: 128 query frames, and a halo of 14 that is kept, not computed again."""
@@ -34,27 +34,38 @@ class RunningPool:
 
     def update(self, strip: Tensor) -> None:
         """Add ``strip`` [h, Y]."""
-        self._rows.append(strip.amax(dim=1) if self.inner == "max" else strip.mean(dim=1))
+        self._rows.append(_reduced(strip, self.inner, dim=1))
         self._count += strip.shape[0]
         if self.symmetric:
-            columns = strip.amax(dim=0) if self.inner == "max" else strip.sum(dim=0)
-            if self._columns is None:
-                self._columns = columns
-            elif self.inner == "max":
-                self._columns = torch.maximum(self._columns, columns)
-            else:
-                self._columns = self._columns + columns
+            self._columns = self._with_columns(strip)
 
     def result(self) -> float:
         """CS (or what ``inner`` and ``outer`` make of it) of all rows seen."""
-        forward = self._reduce(torch.cat(self._rows))
+        forward = self._outer(torch.cat(self._rows))
         if self._columns is None:
             return forward
-        columns = self._columns / self._count if self.inner == "mean" else self._columns
-        return (forward + self._reduce(columns)) / 2
+        columns = self._columns[0] / self._count if self.inner == "mean" else self._columns.mean(dim=0)
+        return (forward + self._outer(columns)) / 2
 
-    def _reduce(self, values: Tensor) -> float:
-        return float(values.max() if self.outer == "max" else values.double().mean())
+    def _with_columns(self, strip: Tensor) -> Tensor:
+        """What must be known of each column so far: its sum, or its largest few; [1 or few, Y]."""
+        seen = strip if self._columns is None else torch.cat([self._columns, strip])
+        if self.inner == "mean":
+            return seen.sum(dim=0, keepdim=True)
+        few = best_few(self.inner)
+        if few is None:
+            return seen.amax(dim=0, keepdim=True)
+        return seen.topk(min(few, len(seen)), dim=0).values
+
+    def _outer(self, values: Tensor) -> float:
+        return float(_reduced(values if self.outer == "max" else values.double(), self.outer, dim=0))
+
+
+def _reduced(values: Tensor, how: Reduction, dim: int) -> Tensor:
+    few = best_few(how)
+    if few is not None:
+        return values.topk(min(few, values.shape[dim]), dim=dim).values.mean(dim=dim)
+    return values.amax(dim=dim) if how == "max" else values.mean(dim=dim)
 
 
 @torch.inference_mode()

@@ -1,0 +1,273 @@
+"""Features to answers: one pair in bounded memory, or one query against many targets side by side.
+
+What :class:`visil.ViSiL` offers as ``compare``, ``compare_many`` and ``scores``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.calibration import verdict
+from visil.comparator import SHORTEST, Comparator, hard_tanh
+from visil.errors import UsageError
+from visil.features import VideoFeatures
+from visil.kernels import FrameMatrix, RunningPool, score_pair
+from visil.localize import WALL, Localizer, Path, grown, neutral, segments, side_by_side
+from visil.match import Match, Matrices
+
+if TYPE_CHECKING:
+    from visil.model import ViSiL
+
+LongVideos = Literal["exact", "authors"]
+
+KEPT_CELLS = 1 << 25
+"""A match keeps its matrices up to this many frame pairs (128 MB); beyond, it computes them again when asked."""
+
+AUTHORS_CHUNK = 2048
+"""Target frames that the authors' code compares at once (``long_videos="authors"``)."""
+
+WIDE_FRAMES = 4096
+"""Target frames that are compared side by side: some 50 MB of half-precision features."""
+
+WIDE_CELLS = 1 << 22
+"""Frame pairs of one side-by-side matrix (16 MB); a longer pair is compared by itself, strip by strip."""
+
+
+def score(
+    model: ViSiL,
+    query: Tensor,
+    target: Tensor,
+    on_frames: Callable[[int, Tensor], None] | None = None,
+    on_output: Callable[[int, Tensor], None] | None = None,
+) -> float:
+    """CS_v of Eq. 6; the listeners see the rows of S_f and of S_v as they come."""
+    query, target = _placed(model, query), _placed(model, target)
+    pair = FrameMatrix(
+        repeated(query, model.comparator),
+        repeated(target, model.comparator),
+        symmetric=model.config.symmetric,
+        inner=model.config.frame_pool[0],
+        outer=model.config.frame_pool[1],
+    )
+    pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
+    return score_pair(pair, model.comparator, pool, on_frames=on_frames, on_output=on_output)
+
+
+def compare(
+    model: ViSiL, query: VideoFeatures, target: VideoFeatures, long_videos: LongVideos = "exact"
+) -> Match:
+    """How two videos relate, and where; memory for one strip, and for the matrices while they are small."""
+    check(model, query, "query")
+    check(model, target, "target")
+    keep = len(query) * len(target) <= KEPT_CELLS
+    rows: list[Tensor] = []
+    outputs: list[Tensor] = []
+    query_blank, target_blank = _blank(query), _blank(target)
+    localizer = Localizer(len(target), model.config.localize.for_length(min(len(query), len(target))))
+
+    def on_frames(start: int, strip: Tensor) -> None:
+        # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
+        strip = strip[: max(0, len(query) - start), : len(target)].cpu()
+        rows_blank = None if query_blank is None else query_blank[start : start + len(strip)]
+        localizer.feed(neutral(strip.numpy(), localizer.config, rows_blank, target_blank))
+        if keep:
+            rows.append(strip.float())
+
+    def on_output(_: int, strip: Tensor) -> None:
+        if keep:
+            outputs.append(strip.cpu().float())
+
+    plain = score(model, query.vectors, target.vectors, on_frames, on_output)
+    if long_videos == "authors":
+        plain = chunked_score(model, query.vectors, target.vectors)
+    kept: Matrices | None = (torch.cat(rows).numpy(), torch.cat(outputs).numpy()) if keep else None
+
+    def both() -> Matrices:
+        return kept if kept is not None else matrices(model, query.vectors, target.vectors)
+
+    return _judged(
+        model, query, target, plain, _score_of_shown(model, query, target, plain), localizer.paths(), both
+    )
+
+
+def compare_many(model: ViSiL, query: VideoFeatures, targets: Iterable[VideoFeatures]) -> Iterator[Match]:
+    """:func:`compare` with each of many targets: the same answers, several times faster for short videos.
+
+    Their frames stand side by side in one matrix with walls between, so that products, Chamfer similarity and the
+    search for stretches are few large operations instead of many small ones.
+    """
+    check(model, query, "query")
+    batch: list[VideoFeatures] = []
+    frames = 0
+    for target in targets:
+        check(model, target, "target")
+        if len(query) * len(target) > WIDE_CELLS:
+            yield from _side_by_side(model, query, batch)
+            batch, frames = [], 0
+            yield compare(model, query, target)
+            continue
+        if batch and (frames + len(target)) > min(WIDE_FRAMES, WIDE_CELLS // len(query)):
+            yield from _side_by_side(model, query, batch)
+            batch, frames = [], 0
+        batch.append(target)
+        frames += len(target)
+    yield from _side_by_side(model, query, batch)
+
+
+@torch.inference_mode()
+def _side_by_side(model: ViSiL, query: VideoFeatures, targets: list[VideoFeatures]) -> Iterator[Match]:
+    if not targets:
+        return
+    config = model.config
+    together = FrameMatrix(
+        _placed(model, query.vectors),
+        _placed(model, torch.cat([target.vectors for target in targets])),
+        symmetric=config.symmetric,
+        inner=config.frame_pool[0],
+        outer=config.frame_pool[1],
+    ).full()
+    strips = together.split([len(target) for target in targets], dim=1)
+    columns, spans = side_by_side([len(target) for target in targets])
+    wide = np.full((len(query), columns), WALL, np.float32)
+    limits = [config.localize.for_length(min(len(query), len(target))) for target in targets]
+    for target, strip, (start, stop) in zip(targets, strips, spans, strict=True):
+        wide[:, start:stop] = neutral(
+            strip.float().cpu().numpy(), config.localize, _blank(query), _blank(target)
+        )
+    localizer = Localizer(columns, min(limits, key=lambda limit: limit.min_gain))
+    localizer.feed(wide)
+    found = localizer.paths_within(spans, [limit.min_gain for limit in limits])
+    for target, strip, paths in zip(targets, strips, found, strict=True):
+        plain, output = _read(model, strip)
+        shown = plain
+        if _has_blank(query) or _has_blank(target):
+            seen = strip[_shown(query).to(strip.device)][:, _shown(target).to(strip.device)]
+            shown = _read(model, seen)[0] if seen.numel() else -1.0
+        kept = (strip.float().cpu().numpy(), output.float().cpu().numpy())
+        yield _judged(model, query, target, plain, shown, paths, partial(_same, kept))
+
+
+def _same(kept: Matrices) -> Matrices:
+    return kept
+
+
+def _read(model: ViSiL, matrix: Tensor) -> tuple[float, Tensor]:
+    """CS_v and S_v from a whole S_f."""
+    output = matrix
+    if model.comparator is not None:
+        # Repeating a video's frames repeats its rows or columns of S_f.
+        matrix = repeated(repeated(matrix, model.comparator).T, model.comparator).T
+        output = hard_tanh(model.comparator(matrix))
+    pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
+    pool.update(output)
+    return pool.result(), output
+
+
+def _judged(
+    model: ViSiL,
+    query: VideoFeatures,
+    target: VideoFeatures,
+    plain: float,
+    shown: float,
+    paths: list[Path],
+    both: Callable[[], Matrices],
+) -> Match:
+    """A match, from its score, the score without blank frames, and the stretches found."""
+    query_blank, target_blank = _blank(query), _blank(target)
+    if query_blank is not None and target_blank is not None:
+        paths = [grown(path, query_blank, target_blank) for path in paths]
+    stretch = max((path.strength(model.config.localize) for path in paths), default=0.0)
+    calibration = model.config.calibration
+    frame_pairs = len(query) * len(target)
+    evidence = calibration.evidence(shown, stretch, frame_pairs) if calibration else plain
+    confidence = min(max(plain, 0.0), 1.0)
+    if calibration:
+        confidence = calibration.confidence(shown, stretch, frame_pairs)
+    return Match(
+        score=plain,
+        confidence=confidence,
+        verdict=calibration.verdict(confidence) if calibration else verdict(confidence),
+        evidence=evidence,
+        segments=segments(paths, _times(query), _times(target)),
+        calibrated=calibration is not None,
+        query_path=query.path,
+        target_path=target.path,
+        query_times=query.timestamps.numpy(),
+        target_times=target.timestamps.numpy(),
+        _matrices=both,
+    )
+
+
+def chunked_score(model: ViSiL, query: Tensor, target: Tensor) -> float:
+    """As the authors' code: the target in chunks of 2048 frames, a last chunk under four dropped, plain mean.
+
+    Scores long targets too low, since a query matches in few of the chunks; here to reproduce their numbers.
+    """
+    chunks = [c for c in target.split(AUTHORS_CHUNK) if len(c) >= SHORTEST or len(target) < SHORTEST]
+    return float(np.mean([score(model, query, chunk) for chunk in chunks]))
+
+
+def matrices(model: ViSiL, query: Tensor, target: Tensor) -> Matrices:
+    """S_f and S_v whole."""
+    rows: list[Tensor] = []
+    outputs: list[Tensor] = []
+    score(model, query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip))
+    frames = torch.cat(rows)[: len(query), : len(target)]
+    return frames.float().cpu().numpy(), torch.cat(outputs).float().cpu().numpy()
+
+
+def check(model: ViSiL, video: VideoFeatures, name: str) -> None:
+    """Refuse features that another model made, or that are no numbers."""
+    if video.vectors.shape[-1] != model.dim:
+        raise UsageError(
+            f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {model.dim}: "
+            "embed it with this model"
+        )
+    if not all(torch.isfinite(part).all() for part in video.vectors.split(4096)):
+        raise UsageError(f"the {name}'s features contain NaN or infinity")
+
+
+def repeated(vectors: Tensor, comparator: Comparator | None) -> Tensor:
+    """Videos of 1 to 3 frames doubled until the comparator can read them, as the authors do: 1→4, 2→4, 3→6."""
+    while comparator is not None and len(vectors) < SHORTEST:
+        vectors = torch.cat([vectors, vectors])
+    return vectors
+
+
+def _score_of_shown(model: ViSiL, query: VideoFeatures, target: VideoFeatures, plain: float) -> float:
+    """CS_v without blank frames, which any two videos have in common; -1 where nothing else is left."""
+    if not _has_blank(query) and not _has_blank(target):
+        return plain
+    q, t = query.vectors[_shown(query)], target.vectors[_shown(target)]
+    return score(model, q, t) if len(q) and len(t) else -1.0
+
+
+def _placed(model: ViSiL, vectors: Tensor) -> Tensor:
+    """Where the comparator is, and in its precision; without one the arithmetic is the features' own."""
+    if model.comparator is None:
+        return vectors
+    vectors = vectors.to(model.device)
+    return vectors.to(model.comparator.fconv.weight.dtype) if vectors.dtype == torch.float64 else vectors
+
+
+def _has_blank(video: VideoFeatures) -> bool:
+    return video.blank is not None and bool(video.blank.any())
+
+
+def _shown(video: VideoFeatures) -> Tensor:
+    return torch.ones(len(video), dtype=torch.bool) if video.blank is None else ~video.blank
+
+
+def _blank(video: VideoFeatures) -> NDArray[np.bool_] | None:
+    return None if video.blank is None else video.blank.numpy()
+
+
+def _times(video: VideoFeatures) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return video.timestamps.numpy(), video.ends.numpy()
