@@ -221,6 +221,8 @@ class ViSiL(nn.Module):
         digest = hashlib.sha256()
         names = ("backbone", "stages", "pooling", "levels", "dim", "whiten", "attention", "sampling")
         digest.update(repr([(name, getattr(self.config, name)) for name in names]).encode())
+        if self.config.sampling.fit != "crop":  # younger than the format: left out where it changes nothing
+            digest.update(self.config.sampling.fit.encode())
         for name, tensor in sorted(self.state_dict().items()):
             if not name.startswith("comparator.") and not name.endswith("num_batches_tracked"):
                 digest.update(name.encode())

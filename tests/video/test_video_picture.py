@@ -10,8 +10,10 @@ import av
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image as pillow
 
 from synthetic import read_stamps, stamped_frames, write_video
+from visil.errors import UsageError
 from visil.video import Sampling, probe, read_frames
 from visil.video.geometry import Orientation, Size, believable_pixel_aspect, middle, scaled_to_shorter
 from visil.video.picture import Converter
@@ -243,3 +245,30 @@ def test_the_centre_is_cropped_where_the_authors_crop() -> None:
 
     image = np.arange(256 * 455 * 3, dtype=np.uint64).astype(np.uint8).reshape(256, 455, 3)
     assert np.array_equal(centre_crop(image, 224), image[16:240, 115:339])
+
+
+@pytest.mark.parametrize(("height", "width"), [(144, 352), (352, 144), (160, 160)])
+@pytest.mark.parametrize(
+    ("rotation", "corners"), [(0, (RED, GREEN, BLUE, WHITE)), (180, (WHITE, BLUE, GREEN, RED))]
+)
+def test_the_whole_frame_is_pressed_into_the_square(
+    tmp_path: Path, height: int, width: int, rotation: int, corners: tuple[tuple[int, int, int], ...]
+) -> None:
+    path = write_video(tmp_path / "wide.mp4", [quarters(height, width)] * 3, rotation=rotation)
+    (image,) = read_frames(path, Sampling(crop=96, fit="whole")).images
+    assert image.shape == (96, 96, 3)
+    for corner, colour in zip(
+        (np.s_[:44, :44], np.s_[:44, 52:], np.s_[52:, :44], np.s_[52:, 52:]), corners, strict=True
+    ):
+        assert np.abs(image[corner].astype(int) - colour).max() < 40
+
+
+def test_a_whole_image_is_pressed_into_the_square(tmp_path: Path) -> None:
+    pillow.fromarray(quarters(100, 300)).save(tmp_path / "wide.png")
+    (image,) = read_frames(tmp_path / "wide.png", Sampling(crop=80, fit="whole")).images
+    assert np.abs(image[[4, 4, 74, 74], [4, 74, 4, 74]].astype(int) - [RED, GREEN, BLUE, WHITE]).max() < 6
+
+
+def test_the_authors_cut_the_centre() -> None:
+    with pytest.raises(UsageError, match="fit must be 'crop'"):
+        Sampling(mode="count", fit="whole")

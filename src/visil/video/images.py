@@ -22,6 +22,7 @@ from visil.video.geometry import (
     scaled_to_shorter,
 )
 from visil.video.paths import AnyPath, is_image_path, reason_of_os_error
+from visil.video.sampling import Sampling
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -45,11 +46,14 @@ def list_images(folder: AnyPath) -> list[Path]:
     return sorted(found, key=lambda image: _natural_order(image.name))
 
 
-def square_image(file: Path, video: AnyPath, resize: int, crop: int) -> Image:
-    """One image as a sample: shorter side to ``resize``, bicubic, then the ``crop`` x ``crop`` centre."""
+def square_image(file: Path, video: AnyPath, sampling: Sampling) -> Image:
+    """One image as a sample of ``video``: its centre cut out, or all of it pressed into the square."""
     with _plain_errors(file, video):
         image = _without_far_ends(_upright_rgb(file))
-        return contiguous(centre_crop(_resized(image, scaled_to_shorter(*image.size, resize)), crop))
+        if sampling.fit == "whole":
+            return _resized(image, Size(sampling.crop, sampling.crop))
+        size = scaled_to_shorter(image.width, image.height, sampling.resize)
+        return contiguous(centre_crop(_resized(image, size), sampling.crop))
 
 
 def thumbnail_image(file: Path, video: AnyPath, height: int) -> Image:

@@ -50,6 +50,12 @@ class Converter:
         size = scaled_to_shorter(float(frame.width * self.pixel_aspect), frame.height, resize)
         return contiguous(centre_crop(orientation.apply(self._scaled(frame, size)), crop))
 
+    def whole(self, frame: VideoFrame, side: int) -> Image:
+        """All of the frame pressed into a square; upright."""
+        orientation = orientation_of(frame)
+        frame = self._without_far_ends(frame)
+        return contiguous(orientation.apply(self._scaled(frame, Size(side, side))))
+
     def thumbnail(self, frame: VideoFrame, height: int) -> Image:
         """The whole frame, upright, ``height`` pixels high and at most ``LONGEST_STRIP`` times as wide."""
         orientation = orientation_of(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from visil.errors import UsageError
@@ -32,8 +32,11 @@ class Sampling:
     resize: int = 256
     """Length of the shorter side after resizing."""
     crop: int = 224
-    """Side of the square cut from the centre."""
+    """Side of the square that a sample is."""
     mode: Literal["time", "count"] = "time"
+    fit: Literal["crop", "whole"] = field(default="crop", repr=False)
+    """"crop": the square is cut from the centre, as in the paper. "whole": all of the frame is pressed into it, so
+    that nothing at the sides is missed; ``resize`` plays no part then."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.fps) and 0 < self.fps <= 1000):
@@ -41,10 +44,14 @@ class Sampling:
         for name, value in (("resize", self.resize), ("crop", self.crop)):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 8192:
                 raise UsageError(f"{name} must be a whole number of pixels from 1 to 8192, not {value!r}")
-        if self.crop > self.resize:
+        if self.fit == "crop" and self.crop > self.resize:
             raise UsageError(f"crop must not exceed resize, but {self.crop} > {self.resize}")
         if self.mode not in ("time", "count"):
             raise UsageError(f"mode must be 'time' or 'count', not {self.mode!r}")
+        if self.fit not in ("crop", "whole"):
+            raise UsageError(f"fit must be 'crop' or 'whole', not {self.fit!r}")
+        if self.mode == "count" and self.fit != "crop":
+            raise UsageError("mode 'count' follows the authors, who cut the centre: fit must be 'crop'")
 
 
 def stamp_tolerance(tick: float) -> float:

@@ -87,7 +87,7 @@ class FrameStream:
         fps = self.sampling.fps
         self.info = image_info(self.path, files, fps)
         for index, file in enumerate(files):
-            image = images.square_image(file, self.path, self.sampling.resize, self.sampling.crop)
+            image = images.square_image(file, self.path, self.sampling)
             self.duration = (index + 1) / fps
             yield Sample(image, index / fps)
 
@@ -123,7 +123,10 @@ class FrameStream:
 
     def _repeated(self, frame: VideoFrame, indices: range, converter: Converter) -> Iterator[Sample]:
         if indices:
-            image = converter.square(frame, self.sampling.resize, self.sampling.crop)
+            if self.sampling.fit == "whole":
+                image = converter.whole(frame, self.sampling.crop)
+            else:
+                image = converter.square(frame, self.sampling.resize, self.sampling.crop)
             for index in indices:
                 yield Sample(image, index / self.sampling.fps)
 
