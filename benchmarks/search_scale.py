@@ -127,7 +127,6 @@ def large(
         built = time.perf_counter() - start
         candidates = CandidateIndex(index.folder, model.dim)
         assert candidates.load()
-    index._candidates = candidates
     rng = np.random.default_rng(1)
     chosen = rng.choice(videos, 30, replace=False) + 1
     voting, planted = [], 0

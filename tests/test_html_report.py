@@ -8,6 +8,7 @@ import io
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -218,11 +219,74 @@ def test_groups_without_a_measured_pair_are_told(index: Index, tmp_path: Path) -
     found = Duplicates([Group([a, b], [], a.id, "x"), Group([c, d], [], c.id, "x")], [])
     _, page = report(index, found, tmp_path)
     assert page.text.count("someone said that they are the same") == 2
-    assert [attrs["href"] for attrs in page.all("a")] == ["#group-1", "#group-2"]
+    contents, ways = ["#group-1", "#group-2"], ["#group-2", "#groups", "#group-1", "#groups"]
+    assert [attrs["href"] for attrs in page.all("a")] == [*contents, *ways]
     write_csv(index, found, tmp_path / "pairs.csv")
     with (tmp_path / "pairs.csv").open(newline="", encoding="utf-8", errors="surrogateescape") as file:
         rows = list(csv.reader(file))
     assert [row[:4] for row in rows[1:]] == [["1", a.path, a.path, b.path], ["2", c.path, c.path, d.path]]
+
+
+def test_every_group_can_be_reached_and_left(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, c, _ = videos_of(index)
+    found = Duplicates([Group([a, b], [], a.id, "x") for _ in range(20)], [pair_of(a, c, common=True)])
+    monkeypatch.setattr(html, "PICTURED_VIDEOS", 0)
+    _, page = report(index, found, tmp_path)
+    ids = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    links = [(attrs["href"] or "")[1:] for attrs in page.all("a")]
+    assert set(links) == {f"group-{number}" for number in range(1, 21)} | {"groups", "common"}
+    assert set(links) <= ids
+    assert links.count("groups") == 20
+    assert "open" not in page.all("details")[0], "a long list of contents is folded"
+    _, page = report(index, Duplicates(found.groups[:3], []), tmp_path)
+    assert "open" in page.all("details")[0]
+
+
+def test_what_each_video_is_to_the_others_is_said(index: Index, tmp_path: Path) -> None:
+    a, b, c, _ = videos_of(index)
+    notes = {b.id: f"contains {a.path}, and 9 s of other footage", c.id: "all of it is in <b>"}
+    group = Group([a, b, c], [pair_of(a, b)], a.id, "longest", [b.id], notes)
+    raw, page = report(index, Duplicates([group], []), tmp_path)
+    assert [attrs.get("class") for attrs in page.all("li")][:3] == ["card keep", "card keep", "card"]
+    assert "and 9 s of other footage" in page.text
+    assert "all of it is in <b>" in page.text
+    assert "in <b>" not in raw
+
+
+def test_identical_files_are_a_group_of_one_video(index: Index, tmp_path: Path) -> None:
+    a, *_ = videos_of(index)
+    pair = Pair(a.id, a.id, 1.0, 1.0, [Segment((0.0, 4.0), (0.0, 4.0), 1.0)], "copy", False)
+    group = Group([a], [pair], a.id, "identical files", copies={a.id: [a.path, "/other/one.mp4"]})
+    _, page = report(index, Duplicates([group], []), tmp_path)
+    assert "Group 1: 1 video in 2 files" in page.text
+    assert "identical: /other/one.mp4" in page.text
+    assert page.all("image") == [], "nothing to compare"
+
+
+def test_upright_videos_get_upright_pictures(index: Index, tmp_path: Path) -> None:
+    a, b, *_ = (replace(video, width=54, height=96) for video in videos_of(index))
+    _, page = report(index, Duplicates([Group([a, b], [pair_of(a, b)], a.id, "x")], []), tmp_path)
+    assert [attrs["class"] for attrs in page.all("ul")] == ["cards", "strip tall"]
+
+
+def test_a_file_that_was_only_touched_keeps_its_picture(index: Index, tmp_path: Path) -> None:
+    a, b, *_ = videos_of(index)
+    copy = tmp_path / "copy.mp4"
+    shutil.copy(a.path, copy)
+    with index.catalogue.writing() as db:
+        db.execute("UPDATE files SET path = ? WHERE path = ?", (os.fsencode(copy), os.fsencode(a.path)))
+    a = index.video(a.id)
+    found = Duplicates([Group([a, b], [], a.id, "x")], [])
+    os.utime(copy, (1, 1))
+    _, page = report(index, found, tmp_path)
+    assert len(page.all("img")) == 2
+    with copy.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"!")
+    _, page = report(index, found, tmp_path)
+    assert "the file has changed since it was added" in page.text
 
 
 def test_nothing_found_is_a_page_too(index: Index, tmp_path: Path) -> None:

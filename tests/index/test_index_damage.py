@@ -17,7 +17,7 @@ import torch
 
 import visil
 from visil.errors import IndexFolderError, ModelError
-from visil.index import catalogue
+from visil.index import schema
 from visil.index.catalogue import Catalogue
 from visil.index.lock import exclusive
 from visil.index.store import FeatureStore
@@ -65,14 +65,10 @@ def test_a_damaged_feature_file_is_named_and_mended(
     assert last == "1 problems"
     assert [problem["what"] for problem in run("verify", folder, "--json").json["problems"]] == [str(victim)]
 
-    # Nothing else breaks: a search names the file in one line, or does without it.
+    # Nothing else breaks: what cannot be read is left out (test_index_unreadable.py).
     for how in ([], ["--exhaustive"]):
         found = run("search", folder, videos / "copies" / "cat.mp4", "--json", *how)
-        if found.status:
-            assert file.name in found.line
-            assert "visil verify" in found.line
-        else:
-            assert len(found.json["hits"]) in (7, 8)
+        assert len(found.json["hits"]) in (7, 8)
 
     assert run("verify", folder, "--repair").status == 0
     assert run("verify", folder).out == "sound\n"
@@ -204,13 +200,13 @@ def test_a_newer_format_is_refused(folder: Path, run: Command) -> None:
 def test_an_older_format_is_brought_up_to_date_in_one_go(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = catalogue.FORMAT
-    monkeypatch.setattr(catalogue, "FORMAT", old + 2)
+    old = schema.FORMAT
+    monkeypatch.setattr(schema, "FORMAT", old + 2)
     steps = {
         old: "ALTER TABLE videos ADD COLUMN title TEXT;\nUPDATE videos SET title = 'x' || number;\n",
         old + 1: "CREATE TABLE broken (;\n",
     }
-    monkeypatch.setattr(catalogue, "MIGRATIONS", steps)
+    monkeypatch.setattr(schema, "MIGRATIONS", steps)
     with pytest.raises(IndexFolderError):
         Catalogue(folder / "catalogue.sqlite")
     with sqlite3.connect(folder / "catalogue.sqlite") as db:
@@ -311,20 +307,6 @@ def test_a_disk_that_is_full_from_the_start(small_disk: Path, videos: Path, run:
     assert "full" in run("add", small_disk / "i", videos / "alone").line
     ballast.unlink()
     assert run("add", small_disk / "i", videos / "alone", "--json").json["added"] == 3
-
-
-@pytest.mark.parametrize("command", ["add", "verify", "search", "duplicates", "info", "remove"])
-def test_a_read_only_folder(small_disk: Path, built: Path, videos: Path, run: Command, command: str) -> None:
-    folder = Path(shutil.copytree(built, small_disk / "i"))
-    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    film = videos / "alone" / "retina.mp4"
-    done = run(command, folder, *([film] if command in ("add", "search", "remove") else []))
-    if done.status:
-        assert str(folder) in done.line
-        assert "cannot be written to" in done.line
-    else:
-        assert command not in ("add", "remove")
-        assert done.err == ""
 
 
 def test_a_new_collection_where_nothing_can_be_written(small_disk: Path, videos: Path, run: Command) -> None:

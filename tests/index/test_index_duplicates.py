@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,8 +11,7 @@ import pytest
 
 import visil
 from visil.errors import UsageError
-from visil.index import Group, Video
-from visil.index.duplicates import worth_keeping
+from visil.index import Group
 from visil.model import ViSiL
 
 from .conftest import Command
@@ -124,27 +123,70 @@ def test_a_table_that_cannot_be_written(index: visil.Index, run: Command, tmp_pa
     assert "nowhere" in run("duplicates", index.folder, "--csv", tmp_path / "nowhere" / "pairs.csv").line
 
 
-# ---------------------------------------------------------------------- what to keep
-
-PLAIN = Video(1, "1", "a.mp4", 60, 60.0, 640, 480, "h264", 1000, 10, 0, False)
+# ---------------------------------------------------------------------- files with the same bytes
 
 
-@pytest.mark.parametrize(
-    ("better", "worse", "reason"),
-    [
-        ({"damaged": 0, "width": 320}, {"damaged": 2}, "undamaged"),
-        ({"duration": 60.0, "width": 320}, {"duration": 30.0}, "complete"),
-        ({"width": 1280, "duration": 58.0}, {"width": 640}, "largest picture"),
-        ({"duration": 60.0}, {"duration": 59.0, "bit_rate": 9000}, "longest"),
-        ({"bit_rate": 2000}, {"bit_rate": None}, "highest bit rate"),
-    ],
-)
-def test_what_to_keep(better: dict[str, float], worse: dict[str, float], reason: str) -> None:
-    good, bad = replace(PLAIN, id="a", **better), replace(PLAIN, id="b", **worse)  # type: ignore[arg-type]
-    assert worth_keeping([good, bad]) == ("a", reason)
-    assert worth_keeping([bad, good]) == ("a", reason)
+@pytest.fixture
+def twins(index: visil.Index, videos: Path, tmp_path: Path) -> dict[str, list[str]]:
+    """{name: its two files} of a video that shares nothing with others, and of one that does."""
+    found = {}
+    for name in ("alone/retina.mp4", "copies/cat.mp4"):
+        copy = Path(shutil.copy(videos / name, tmp_path / f"again {Path(name).name}"))
+        assert index.add(copy).unchanged == 1
+        found[name] = sorted([str(copy), str(videos / name)])
+    return found
 
 
-def test_what_to_keep_of_equals_does_not_depend_on_the_order() -> None:
-    equal = [replace(PLAIN, id=name) for name in "abc"]
-    assert worth_keeping(equal) == worth_keeping(equal[::-1]) == ("c", "all alike")
+def test_identical_files_are_a_group(index: visil.Index, twins: dict[str, list[str]], run: Command) -> None:
+    groups = run("duplicates", index.folder, "--json").json["groups"]
+    assert len(groups) == 3
+    (video,) = groups[2]["videos"]
+    assert video["paths"] == twins["alone/retina.mp4"]
+    assert video["path"] in video["paths"]
+    assert (groups[2]["keep"], groups[2]["reason"]) == (video["id"], "identical files")
+    (pair,) = groups[2]["pairs"]
+    whole = [0.0, index.video(video["id"]).duration]
+    assert pair == {
+        "query": video["id"],
+        "target": video["id"],
+        "score": 1.0,
+        "confidence": 1.0,
+        "verdict": "copy",
+        "segments": [{"query": whole, "target": whole, "score": 1.0}],
+    }
+    paths = [paths for video in groups[0]["videos"] if len(paths := video["paths"]) > 1]
+    assert paths == [twins["copies/cat.mp4"]], "all of them inside a larger group as well"
+    assert len(index.duplicates(1.0)) >= 1, "however sure it has to be"
+
+
+def test_identical_files_are_told_and_tabled(
+    index: visil.Index, twins: dict[str, list[str]], run: Command, tmp_path: Path
+) -> None:
+    table, page = tmp_path / "pairs.csv", tmp_path / "page.html"
+    told = run("duplicates", index.folder, "--csv", table, "--html", page).out
+    assert "3. 1 video in 2 files" in told
+    assert "1. 3 videos in 4 files" in told
+    with table.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    html = page.read_text(encoding="utf-8")
+    for files in twins.values():
+        assert all(path in told and path in html for path in files)
+        (row,) = (row for row in rows if [row["query"], row["target"]] == files)
+        assert (row["query_start"], row["confidence"], row["score"]) == ("0.0", "1.0", "1.0")
+    assert {row["group"] for row in rows} == {"1", "2", "3"}
+
+
+def test_a_copy_that_was_deleted_makes_no_group(index: visil.Index, twins: dict[str, list[str]]) -> None:
+    for files in twins.values():
+        Path(next(path for path in files if "again" in path)).unlink()
+    assert [len(group.videos) for group in index.duplicates()] == [3, 2]
+    assert all(group.copies == {} for group in index.duplicates())
+
+
+def test_identical_files_against_references(
+    index: visil.Index, twins: dict[str, list[str]], videos: Path
+) -> None:
+    assert index.duplicates(new_against_references=True) == []
+    index.add(videos / "alone", reference=True)
+    (group,) = index.duplicates(new_against_references=True)
+    assert group.copies == {group.keep: twins["alone/retina.mp4"]}

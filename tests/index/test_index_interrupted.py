@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,8 @@ import torch
 
 import visil
 from visil.index import extraction
-from visil.index.store import FeatureStore
+from visil.index.lock import exclusive
+from visil.index.store import FeatureStore, FeatureWriter
 from visil.model import ViSiL
 
 from .conftest import Command, Start
@@ -49,8 +51,8 @@ def killed(*arguments, **options):
 """Kills the process at the n-th call of a method."""
 
 MOMENTS = {
-    "half a feature file is written": ("visil.index.store", "FeatureWriter", "finish", 2),
-    "a feature file is in place, its entry is not": ("visil.index.catalogue", "Catalogue", "add", 2),
+    "half a feature file is written": ("visil.index.store", "FeatureWriter", "seal", 2),
+    "a feature file is in place, its entry is not": ("visil.index", "catalogue", "_put_file", 2),
     "the candidates are to be written": ("visil.index.candidates", "CandidateIndex", "save", 1),
 }
 
@@ -264,3 +266,97 @@ def test_info_while_files_come_and_go(index: visil.Index, monkeypatch: pytest.Mo
     monkeypatch.setattr(Path, "is_file", is_file)
     assert index.info().videos == 8
     assert not os.path.exists(vanishing)
+
+
+# ---------------------------------------------------------------------- leftovers of the candidate cache
+
+
+def test_leftovers_of_the_candidate_cache_are_cleared(folder: Path, videos: Path, model: ViSiL) -> None:
+    left = [folder / "frames-0123456789ab.faiss", folder / ".frames-0123456789ab.faiss.json"]
+    other = folder / "frames of mine.txt"
+    for path in (*left, other):
+        path.touch()
+    with visil.Index(folder, model=model) as index:
+        before = sorted(path.name for path in folder.glob("frames-*.faiss") if path not in left)
+        index.add(videos / "alone")  # nothing new: the cache is not written
+        assert not any(path.exists() for path in left)
+        assert sorted(path.name for path in folder.glob("frames-*.faiss")) == before
+        assert other.exists()
+        assert index.verify() == []
+
+
+def test_what_another_process_is_writing_is_no_leftover(folder: Path, videos: Path, model: ViSiL) -> None:
+    fresh = folder / "frames-0123456789ab.faiss"
+    fresh.touch()
+    with visil.Index(folder, model=model) as index:
+        with exclusive(folder / "frames.lock"):
+            index.add(videos / "alone")
+            assert fresh.exists()
+        index.add(videos / "alone")
+        assert not fresh.exists()
+
+
+# ---------------------------------------------------------------------- removing against adding
+
+
+def test_removing_leaves_what_was_added_again_meanwhile(
+    folder: Path, videos: Path, model: ViSiL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is added again after its entry is gone and before its features are."""
+    film = videos / "alone" / "retina.mp4"
+    with visil.Index(folder, model=model) as index, visil.Index(folder, model=model) as other:
+        real = index.catalogue.remove
+
+        def remove(video: str) -> None:
+            real(video)
+            assert other.add(film).added == 1
+
+        monkeypatch.setattr(index.catalogue, "remove", remove)
+        assert index.remove([str(film)]) == 1
+        assert len(index) == 8
+        assert index.verify() == []
+
+
+def test_removing_waits_for_what_is_being_put_in_place(
+    folder: Path, videos: Path, model: ViSiL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A removal that comes between the features and the entry of a video has to wait for both."""
+    film = videos / "alone" / "retina.mp4"
+    with visil.Index(folder, model=model) as index, visil.Index(folder, model=model) as other:
+        video = index.video(str(film))
+        index.catalogue.remove(video.id)
+        remover = threading.Thread(target=other.catalogue.clear, args=(video.id, other.store.remove))
+        real = FeatureWriter.place
+
+        def place(self: FeatureWriter) -> None:
+            real(self)
+            remover.start()
+            remover.join(0.3)
+            assert remover.is_alive()
+
+        monkeypatch.setattr(FeatureWriter, "place", place)
+        assert index.add(film).added == 1
+        remover.join()
+        assert index.verify() == []
+
+
+def test_repair_takes_no_features_that_are_being_added(
+    folder: Path, videos: Path, model: ViSiL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = videos / "alone" / "retina.mp4"
+    with visil.Index(folder, model=model) as index, visil.Index(folder, model=model) as other:
+        video = index.video(str(film))
+        index.catalogue.remove(video.id)  # its features belong to nothing now
+        real = index.catalogue.has
+
+        def has(asked: str) -> bool:
+            found = real(asked)
+            if asked == video.id:
+                other.add(film)
+            return found
+
+        monkeypatch.setattr(index.catalogue, "has", has)
+        index.verify(repair=True)
+        monkeypatch.undo()
+        assert index.verify() == []
+        assert len(index) == 8

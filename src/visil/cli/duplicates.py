@@ -13,7 +13,7 @@ from visil.cli.progress import pair_progress
 from visil.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from visil.index import Duplicates
+    from visil.index import Duplicates, Group
 
 
 def duplicates(
@@ -63,13 +63,21 @@ def _tell(found: Duplicates) -> None:
     several = "" if len(found.groups) == 1 else "s"
     typer.echo(f"{len(found.groups)} group{several} of videos that share footage")
     for number, group in enumerate(found.groups, 1):
-        typer.echo(f"\n{number}. {len(group.videos)} videos")
-        for video in group.videos:
-            mark = "keep " if video.id == group.keep else "     "
-            why = f"  ({group.reason})" if video.id == group.keep else ""
-            typer.echo(
-                f"  {mark} {video.width}x{video.height} {video.duration:6.1f} s  {printable(video.path)}{why}"
-            )
+        _tell_group(number, group)
     if found.common:
         pairs = "1 pair shares" if len(found.common) == 1 else f"{len(found.common)} pairs share"
         typer.echo(f"\n{pairs} only footage that many videos share (an intro, say), or very little")
+
+
+def _tell_group(number: int, group: Group) -> None:
+    files = sum(len(group.paths(video)) for video in group.videos)
+    several = "1 video" if group.identical else f"{len(group.videos)} videos"
+    typer.echo(f"\n{number}. {several}{f' in {files} files' if files > len(group.videos) else ''}")
+    for video in group.videos:
+        note = group.reason if video.id == group.keep else group.notes.get(video.id, "")
+        mark = "keep " if video.id == group.keep or video.id in group.also else "     "
+        first, *others = group.paths(video)
+        told = f"  ({printable(note)})" if note else ""
+        typer.echo(f"  {mark} {video.width}x{video.height} {video.duration:6.1f} s  {printable(first)}{told}")
+        for path in others:
+            typer.echo(f"        the same bytes: {printable(path)}")

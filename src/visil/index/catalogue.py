@@ -1,71 +1,20 @@
-"""The catalogue of a collection: which videos, from which files, with which failures and verdicts. SQLite, WAL.
+"""The catalogue of a collection: which videos, from which files, with which failures and verdicts.
 
-Readers never wait for a writer; writers wait for each other. One transaction a video, so a killed process leaves
-whole entries only.
+One transaction a video, so a killed process leaves whole entries only.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from visil.errors import IndexFolderError
+from visil.index.database import Database
 from visil.index.identity import Stamp
-
-FORMAT = 1
-"""Of the whole folder: catalogue, feature files, candidates."""
-
-WAIT_S = 60.0
-
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE videos (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    frames INTEGER NOT NULL,
-    duration REAL NOT NULL,
-    width INTEGER NOT NULL,
-    height INTEGER NOT NULL,
-    codec TEXT NOT NULL,
-    bit_rate INTEGER,
-    bytes INTEGER NOT NULL,
-    damaged INTEGER NOT NULL,
-    added REAL NOT NULL
-);
-CREATE TABLE files (
-    path BLOB PRIMARY KEY,
-    video INTEGER NOT NULL REFERENCES videos (number) ON DELETE CASCADE,
-    bytes INTEGER NOT NULL,
-    modified_ns INTEGER NOT NULL,
-    reference INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE INDEX files_of_video ON files (video);
-CREATE TABLE failures (
-    path BLOB PRIMARY KEY,
-    reason TEXT NOT NULL,
-    bytes INTEGER NOT NULL,
-    modified_ns INTEGER NOT NULL,
-    at REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE verdicts (
-    a TEXT NOT NULL,
-    b TEXT NOT NULL,
-    verdict TEXT NOT NULL CHECK (verdict IN ('same', 'different')),
-    at REAL NOT NULL,
-    PRIMARY KEY (a, b),
-    CHECK (a < b)
-) WITHOUT ROWID;
-"""
-
-MIGRATIONS: dict[int, str] = {}
-"""From a format to the next: SQL that an older catalogue is brought up to date with, in one transaction."""
 
 Judgement = Literal["same", "different"]
 
@@ -114,57 +63,8 @@ class Failure:
     reason: str
 
 
-class Catalogue:
+class Catalogue(Database):
     """Opens or creates ``catalogue.sqlite`` in a folder."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.RLock()
-        try:
-            self._db = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(path, _plain(error)) from error
-
-    def _prepare(self) -> None:
-        with self.writing() as db:
-            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                for statement in SCHEMA.split(";\n"):
-                    db.execute(statement)
-                db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
-                return
-            row = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
-            if row is None or not str(row[0]).isdecimal():
-                raise IndexFolderError(self.path, "is not the catalogue of a collection: it names no format")
-            found = int(row[0])
-            if found > FORMAT:
-                raise IndexFolderError(
-                    self.path, f"was made by a newer visil (format {found}); upgrade to open it"
-                )
-            while found < FORMAT:
-                for statement in MIGRATIONS[found].split(";\n"):
-                    db.execute(statement)
-                found += 1
-                db.execute("UPDATE meta SET value = ? WHERE key = 'format'", (str(found),))
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it, or none."""
-        try:
-            with self._lock:
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._db
-                    self._db.execute("COMMIT")
-                except BaseException:
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                    raise
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(self.path, _plain(error)) from error
 
     # ------------------------------------------------------------------ facts about the collection
 
@@ -180,9 +80,22 @@ class Catalogue:
 
     # ------------------------------------------------------------------ videos and files
 
-    def add(self, video: NewVideo, path: str, stamp: Stamp, *, reference: bool = False) -> list[str]:
-        """A video with the file it was read from. Returns the videos that no file holds since, and that are gone."""
+    def add(
+        self,
+        video: NewVideo,
+        path: str,
+        stamp: Stamp,
+        *,
+        reference: bool = False,
+        place: Callable[[], object] | None = None,
+    ) -> list[str]:
+        """A video with the file it was read from. Returns the videos that no file holds since, and that are gone.
+
+        ``place`` puts its features in their place while nobody else can add or clear that video.
+        """
         with self.writing() as db:
+            if place is not None:
+                place()
             db.execute(
                 "INSERT INTO videos (id, frames, duration, width, height, codec, bit_rate, bytes, damaged, added)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
@@ -292,10 +205,26 @@ class Catalogue:
         )
         return [os.fsdecode(row[0]) for row in rows]
 
+    def copies(self) -> dict[str, list[tuple[str, bool]]]:
+        """{id: [(path, whether it is a reference)]} of the videos that several files hold, byte for byte."""
+        found: dict[str, list[tuple[str, bool]]] = defaultdict(list)
+        for video, path, reference in self._all(
+            "SELECT v.id, f.path, f.reference FROM files f JOIN videos v ON v.number = f.video WHERE f.video IN"
+            " (SELECT video FROM files GROUP BY video HAVING count(*) > 1) ORDER BY v.number, f.path"
+        ):
+            found[video].append((os.fsdecode(path), bool(reference)))
+        return dict(found)
+
     def remove(self, video: str) -> None:
         """Forget a video and its files; verdicts about it stay, in case it comes back."""
         with self.writing() as db:
             db.execute("DELETE FROM videos WHERE id = ?", (video,))
+
+    def clear(self, video: str, clear: Callable[[str], None]) -> None:
+        """Call ``clear`` for a video that is not here (any more), while nobody can add it."""
+        with self.writing() as db:
+            if not db.execute("SELECT 1 FROM videos WHERE id = ?", (video,)).fetchone():
+                clear(video)
 
     def _videos(self, condition: str, *values: object) -> list[Video]:
         rows = self._all(
@@ -339,31 +268,6 @@ class Catalogue:
         """{(id, id): what was said}, ids in order."""
         return {(a, b): verdict for a, b, verdict in self._all("SELECT a, b, verdict FROM verdicts")}
 
-    # ------------------------------------------------------------------ SQLite
-
-    def integrity(self) -> str | None:
-        """What SQLite finds wrong with the file; None where it is sound."""
-        try:
-            row = self._db.execute("PRAGMA quick_check(1)").fetchone()
-        except sqlite3.DatabaseError as error:
-            return _plain(error)
-        return None if row[0] == "ok" else str(row[0])
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._db.close()
-
-    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        rows = self._all(query, *values)
-        return rows[0] if rows else None
-
-    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        try:
-            with self._lock:
-                return self._db.execute(query, values).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(self.path, _plain(error)) from error
-
 
 def _put_file(db: sqlite3.Connection, video: str, path: str, stamp: Stamp, reference: bool) -> list[str]:
     """A path now holds a video; those under which it is no longer found make way, a reference stays one."""
@@ -397,19 +301,3 @@ def _take_out(db: sqlite3.Connection, names: Sequence[bytes], *, but: int | None
             gone += [str(video) for (video,) in db.execute("SELECT id FROM videos WHERE number = ?", row)]
             db.execute("DELETE FROM videos WHERE number = ?", row)
     return gone
-
-
-def _plain(error: sqlite3.DatabaseError) -> str:
-    """SQLite's objection in words that say what to do."""
-    said = str(error)
-    if "full" in said:
-        return "the disk is full; what was added before is safe"
-    if "readonly" in said or "unable to open" in said or "read-only" in said:
-        return "the folder cannot be written to"
-    if "I/O error" in said:
-        return "the disk is full, or cannot be read or written; what was added before is safe"
-    if "locked" in said or "busy" in said:
-        return f"another process has been writing for more than {WAIT_S:.0f} s; try again"
-    if "not a database" in said or "malformed" in said:
-        return "the catalogue is damaged; put back a copy of it, or add the videos to a new collection"
-    return said

@@ -15,12 +15,14 @@ from typing import Self
 
 from visil.errors import IndexFolderError, ModelError, UsageError
 from visil.features import VideoFeatures
+from visil.index.cache import CandidateCache, clear_leftovers
 from visil.index.candidates import CandidateIndex, frame_vectors
 from visil.index.catalogue import Catalogue, Failure, Judgement, Video
 from visil.index.discover import discover
 from visil.index.duplicates import Duplicates, Group, OnPairs, find_duplicates
 from visil.index.extraction import AddReport, Extraction, OnProgress
-from visil.index.lock import exclusive
+from visil.index.identity import stamp_of
+from visil.index.lock import can_write
 from visil.index.search import Hit, rank
 from visil.index.store import FeatureStore
 from visil.loading import load
@@ -31,9 +33,6 @@ CANDIDATES = 100
 
 # What a process killed while it made the folder may have left: no reason to refuse it.
 OWN = {"features", *(f"catalogue.sqlite{end}" for end in ("", "-wal", "-shm", "-journal"))}
-
-STALE_SHARE = 0.2
-"""Share of removed videos in the candidate cache from which it is made anew."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Index:
         self.store = FeatureStore(self.folder / "features")
         self._wanted = model
         self._model: ViSiL | None = None
-        self._candidates: CandidateIndex | None = None
+        self._cache: CandidateCache | None = None
 
     def _make(self, create: bool) -> None:
         if self.folder.exists() and not self.folder.is_dir():
@@ -109,6 +108,15 @@ class Index:
         self.catalogue.close()
 
     @property
+    def writable(self) -> bool:
+        """Whether the collection may be changed; one that may not is read without a lock or a cache written."""
+        return not self.catalogue.readonly and can_write(self.folder)
+
+    def _must_be_writable(self) -> None:
+        if not self.writable:
+            raise IndexFolderError(self.folder, "the folder cannot be written to")
+
+    @property
     def model(self) -> ViSiL:
         """The model of this collection, loaded when first needed; another one than it was made with is refused."""
         if self._model is None:
@@ -118,10 +126,11 @@ class Index:
             )
             fingerprint = model.fingerprint()
             if known is None:
-                self.catalogue.set_fact("fingerprint", fingerprint)
-                if isinstance(wanted, str):
-                    self.catalogue.set_fact("model_source", wanted)
-                self.catalogue.set_fact("model", model.config.name)
+                if self.writable:
+                    self.catalogue.set_fact("fingerprint", fingerprint)
+                    if isinstance(wanted, str):
+                        self.catalogue.set_fact("model_source", wanted)
+                    self.catalogue.set_fact("model", model.config.name)
             elif self.catalogue.fact("fingerprint") != fingerprint:
                 raise ModelError(
                     f"{self.folder}: was made with the model {known}, and {model.config.name} gives other features: "
@@ -149,8 +158,10 @@ class Index:
             raise UsageError(f"workers must be at least 1, not {workers}")
         if isinstance(paths, (str, os.PathLike)):
             paths = [paths]
+        self._must_be_writable()
         model = self.model
         self.store.clear_leftovers()
+        clear_leftovers(self.folder)
         run = Extraction(
             model,
             self.catalogue,
@@ -169,31 +180,9 @@ class Index:
 
     def refresh(self) -> CandidateIndex:
         """Bring the candidate cache up to date with the catalogue."""
-        if self._candidates is None:
-            self._candidates = CandidateIndex(self.folder, self.model.dim)
-            self._candidates.load()
-        candidates = self._candidates
-        present = set(self.catalogue.numbers())
-        missing = present - candidates.numbers
-        stale = candidates.numbers - present
-        if not missing and len(stale) <= STALE_SHARE * len(candidates.numbers):
-            return candidates
-        with exclusive(self.folder / "frames.lock"):
-            candidates = self._candidates = CandidateIndex(self.folder, self.model.dim)
-            usable = candidates.load(writable=True)
-            missing = present - candidates.numbers
-            stale = candidates.numbers - present
-            fits = usable and not candidates.outgrown and len(stale) <= STALE_SHARE * len(candidates.numbers)
-            wanted = sorted(missing if fits else present)
-            videos = self.catalogue.numbered(wanted)
-            chosen = [(number, videos[number].id) for number in wanted if number in videos]
-            sound = [(number, video) for number, video in chosen if self.store.path(video).is_file()]
-            if fits:
-                candidates.extend(sound, self.store)
-            else:
-                candidates.build(sound, self.store, self.catalogue.count()[1])
-            candidates.save()
-        return candidates
+        if self._cache is None:
+            self._cache = CandidateCache(self.folder, self.model.dim, self.catalogue, self.store)
+        return self._cache.refresh(save=self.writable)
 
     # ------------------------------------------------------------------ asking
 
@@ -216,13 +205,15 @@ class Index:
             return query
         name = os.fspath(query)
         known = self.catalogue.video(name)
-        if known is not None and (not os.path.exists(name) or self._unchanged(name)):
+        if known is not None and not os.path.exists(name):
             return self.store.read(known.id, path=known.path)
+        if known is not None and self._unchanged(name):
+            features = self.store.try_read(known)
+            if features is not None:
+                return features
         return self.model.embed(query)
 
     def _unchanged(self, path: str) -> bool:
-        from visil.index.identity import stamp_of
-
         known = self.catalogue.file(os.path.abspath(path))
         return known is not None and known[1] == stamp_of(Path(os.path.abspath(path)))
 
@@ -260,6 +251,7 @@ class Index:
 
     def judge(self, a: str, b: str, verdict: Judgement | None) -> None:
         """Record that two videos are the "same" or "different"; None takes it back. By content: renames keep it."""
+        self._must_be_writable()
         first, second = self.video(a), self.video(b)
         if first.id == second.id:
             raise UsageError("a video is always the same as itself")
@@ -287,6 +279,9 @@ class Index:
         self, *, repair: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> list[Problem]:
         """Read everything and name what is damaged. ``repair`` takes damaged entries out; adding makes them anew."""
+        if repair:
+            self._must_be_writable()
+            clear_leftovers(self.folder)
         problems = []
         trouble = self.catalogue.integrity()
         if trouble is not None:
@@ -298,16 +293,17 @@ class Index:
                 problems.append(
                     Problem(video.path, f"its features ({self.store.path(video.id).name}) are {reason}")
                 )
-                if repair:
-                    self.store.remove(video.id)
-                    self.catalogue.remove(video.id)
+                if (
+                    repair and self.store.sound(video.id) is not None
+                ):  # it may have been added again meanwhile
+                    self._take_out(video)
             if progress is not None:
                 progress(done, total)
         for orphan in self.store.ids():
             if not self.catalogue.has(orphan):
                 problems.append(Problem(self.store.path(orphan).name, "belongs to no video of the catalogue"))
                 if repair:
-                    self.store.remove(orphan)
+                    self.catalogue.clear(orphan, self.store.remove)
         if total and not CandidateIndex(self.folder, self.model.dim).load():
             problems.append(
                 Problem("frames.faiss", "the candidate cache is missing or damaged; it is made anew")
@@ -318,11 +314,16 @@ class Index:
 
     def remove(self, videos: Iterable[str]) -> int:
         """Take videos out, by id or path; the files themselves are never touched. Returns how many there were."""
+        self._must_be_writable()
         found = {video.id: video for video in map(self.video, videos)}
         for video in found.values():
-            self.catalogue.remove(video.id)
-            self.store.remove(video.id)
+            self._take_out(video)
         return len(found)
+
+    def _take_out(self, video: Video) -> None:
+        """Entry first, features after: killed in between, what is left over belongs to nothing and harms nothing."""
+        self.catalogue.remove(video.id)
+        self.catalogue.clear(video.id, self.store.remove)
 
 
 def _sizes_below(folder: Path) -> Iterator[int]:

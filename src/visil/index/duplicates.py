@@ -1,14 +1,16 @@
-"""Every pair of a collection that shares footage, without comparing all pairs; groups; which one to keep."""
+"""Every pair of a collection that shares footage, without comparing all pairs; groups; which ones to keep."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from visil.calibration import Verdict
 from visil.index.candidates import CandidateIndex, frame_vectors
 from visil.index.catalogue import Catalogue, Video
 from visil.index.groups import Shared, common_stretches, components, links
+from visil.index.keeping import worth_keeping
 from visil.index.store import FeatureStore
 from visil.localize import Segment
 from visil.model import ViSiL
@@ -40,13 +42,17 @@ class Pair:
             "target": self.target,
             "score": self.score,
             "confidence": self.confidence,
+            "verdict": self.verdict,
             "segments": [segment.to_dict() for segment in self.segments],
         }
 
 
 @dataclass(frozen=True)
 class Group:
-    """Videos that belong together, the one to keep first; nothing is ever deleted."""
+    """Videos that belong together, the one to keep first; nothing is ever deleted.
+
+    One video alone is a group where several files hold it byte for byte; its pair is the video with itself.
+    """
 
     videos: list[Video]
     pairs: list[Pair]
@@ -54,11 +60,35 @@ class Group:
     """Id of the video that is worth most."""
     reason: str
     """Why that one."""
+    also: list[str] = field(default_factory=list)
+    """Ids of others worth keeping, as nothing in the group replaces them (:mod:`visil.index.keeping`)."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Of the videos besides ``keep``, by id: what they are to the others, in words."""
+    copies: dict[str, list[str]] = field(default_factory=dict)
+    """All files of the videos that several files hold, by id."""
+
+    @property
+    def identical(self) -> bool:
+        """Whether this is one video in several files."""
+        return len(self.videos) == 1
+
+    def paths(self, video: Video) -> list[str]:
+        """Every file that holds a video of the group."""
+        return self.copies.get(video.id, [video.path])
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil duplicates --json`` prints it."""
         return {
-            "videos": [{"id": video.id, "path": video.path} for video in self.videos],
+            "videos": [
+                {
+                    "id": video.id,
+                    "path": video.path,
+                    "paths": self.paths(video),
+                    "keep": video.id == self.keep or video.id in self.also,
+                    "note": self.notes.get(video.id, ""),
+                }
+                for video in self.videos
+            ],
             "pairs": [pair.to_dict() for pair in self.pairs],
             "keep": self.keep,
             "reason": self.reason,
@@ -94,16 +124,18 @@ def find_duplicates(
     """Compare each video with its candidates, then group.
 
     ``new_against_references`` compares only videos outside reference folders with those inside. Pairs that someone
-    judged "different" are left out; those judged "same" are linked whatever was measured.
+    judged "different" are left out; those judged "same" are linked whatever was measured. Videos whose features cannot
+    be read are left out with a warning.
     """
     videos = {video.number: video for video in catalogue.videos()}
     said = catalogue.verdicts()
     found: dict[tuple[int, int], Pair] = {}
     for done, (a, b) in enumerate_pairs(videos, store, candidates, new_against_references):
         if (a, b) not in found and _key(videos[a], videos[b]) not in said:
-            match = model.compare(
-                store.read(videos[a].id, path=videos[a].path), store.read(videos[b].id, path=videos[b].path)
-            )
+            query, target = store.try_read(videos[a]), store.try_read(videos[b])
+            if query is None or target is None:
+                continue
+            match = model.compare(query, target)
             if match.confidence >= min_confidence and match.segments:
                 ids = (videos[a].id, videos[b].id)
                 found[a, b] = Pair(
@@ -113,7 +145,8 @@ def find_duplicates(
             progress(done, len(videos), len(found))
     if progress is not None:
         progress(len(videos), len(videos), len(found))
-    return group(videos, found, {key for key, verdict in said.items() if verdict == "same"})
+    copies = _copies(catalogue, new_against_references)
+    return group(videos, found, {key for key, verdict in said.items() if verdict == "same"}, copies)
 
 
 def enumerate_pairs(
@@ -124,8 +157,10 @@ def enumerate_pairs(
     for done, (number, video) in enumerate(videos.items()):
         if new_against_references and video.reference:
             continue
-        query = frame_vectors(store.read(video.id))
-        for candidate in candidates.vote(query, CANDIDATES + 1):
+        features = store.try_read(video)
+        if features is None:
+            continue
+        for candidate in candidates.vote(frame_vectors(features), CANDIDATES + 1):
             other = videos.get(candidate.number)
             if other is None or other.number == number or (new_against_references and not other.reference):
                 continue
@@ -136,9 +171,12 @@ def enumerate_pairs(
 
 
 def group(
-    videos: dict[int, Video], pairs: dict[tuple[int, int], Pair], same: set[tuple[str, str]]
+    videos: dict[int, Video],
+    pairs: dict[tuple[int, int], Pair],
+    same: set[tuple[str, str]],
+    copies: dict[str, list[str]],
 ) -> Duplicates:
-    """Link pairs into groups by what they share beyond common footage."""
+    """Link pairs into groups by what they share beyond common footage; ``copies`` are all files of some videos."""
     shared = {
         key: Shared(*key, [s.query for s in pair.segments], [s.target for s in pair.segments])
         for key, pair in pairs.items()
@@ -155,30 +193,34 @@ def group(
         inside = set(members)
         own = [pair for key, pair in pairs.items() if key in linked and inside.issuperset(key)]
         chosen = [videos[number] for number in members]
-        keep, reason = worth_keeping(chosen)
-        chosen.sort(key=lambda video: (video.id != keep, video.path))
-        groups.append(Group(chosen, own, keep, reason))
+        advice = worth_keeping(chosen, own, same)
+        chosen.sort(key=lambda video: (video.id != advice.keep, video.id not in advice.also, video.path))
+        files = {video.id: copies[video.id] for video in chosen if video.id in copies}
+        groups.append(Group(chosen, own, advice.keep, advice.reason, advice.also, advice.notes, files))
+    grouped = {video.id for some in groups for video in some.videos}
+    groups += [
+        _identical(video, copies[video.id])
+        for video in videos.values()
+        if video.id in copies and video.id not in grouped
+    ]
     left = [replace(p, common=True) for key, p in pairs.items() if key not in linked]
     return Duplicates(groups, left)
 
 
-def worth_keeping(videos: list[Video]) -> tuple[str, str]:
-    """The video worth most, and why: complete before long before large before richly encoded."""
-    longest = max(video.duration for video in videos)
+def _identical(video: Video, paths: list[str]) -> Group:
+    whole = (0.0, video.duration)
+    pair = Pair(video.id, video.id, 1.0, 1.0, [Segment(whole, whole, 1.0)], "copy", common=False)
+    return Group([video], [pair], video.id, "identical files", copies={video.id: paths})
 
-    def worth(video: Video) -> tuple[bool, bool, int, float, int]:
-        complete = video.duration >= 0.95 * longest
-        return (not video.damaged, complete, video.width * video.height, video.duration, video.bit_rate or 0)
 
-    best = max(videos, key=lambda video: (worth(video), video.id))
-    second = max((worth(video) for video in videos if video is not best), default=None)
-    reasons = ("undamaged", "complete", "largest picture", "longest", "highest bit rate")
-    if second is None:
-        return best.id, "the only one"
-    return best.id, next(
-        (why for why, mine, other in zip(reasons, worth(best), second, strict=True) if mine > other),
-        "all alike",
-    )
+def _copies(catalogue: Catalogue, new_against_references: bool) -> dict[str, list[str]]:
+    """Files with the same bytes, as far as they are still there; new ones with references only, if told to."""
+    found = {}
+    for video, files in catalogue.copies().items():
+        there = [(path, reference) for path, reference in files if os.path.lexists(path)]
+        if len(there) > 1 and not (new_against_references and len({mark for _, mark in there}) == 1):
+            found[video] = [path for path, _ in there]
+    return found
 
 
 def _key(a: Video, b: Video) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 Threads decode (PyAV works outside Python's lock); this thread runs the network and writes. What is in memory is a few
 batches, however many and however long the videos. A video is in the collection when its feature file is in place and
 its catalogue entry is committed, in that order; killed in between, the next run finds the file and embeds it again.
+Both happen in one transaction, and so does every deletion of a feature file: none is deleted that was just written.
 """
 
 from __future__ import annotations
@@ -302,13 +303,16 @@ class Extraction:
             self._embed()
         assert job.writer is not None
         assert job.info is not None
-        frames = job.writer.finish(duration)
+        frames = job.writer.seal(duration)
         info = job.info
         video = NewVideo(
             *(job.id, frames, duration, info.width, info.height, info.codec, info.bit_rate),
             *(job.stamp.size, damaged),
         )
-        self._drop(self.catalogue.add(video, os.fspath(job.path), job.stamp, reference=self.reference))
+        name = os.fspath(job.path)
+        self._drop(
+            self.catalogue.add(video, name, job.stamp, reference=self.reference, place=job.writer.place)
+        )
         self._open.pop(id(job), None)
         self.report.added += 1
         self._tell(job.path)
@@ -317,7 +321,7 @@ class Extraction:
 
     def _drop(self, gone: list[str]) -> None:
         for video in gone:
-            self.store.remove(video)
+            self.catalogue.clear(video, self.store.remove)
 
     def _fail(self, path: Path, stamp: Stamp | None, reason: str, job: _Job | None) -> None:
         if job is not None:

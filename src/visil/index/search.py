@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from visil.calibration import Verdict
@@ -50,7 +51,21 @@ def hit_of(video: Video, match: Match) -> Hit:
 def rank(
     model: ViSiL, store: FeatureStore, query: VideoFeatures, videos: Iterable[Video], k: int
 ) -> list[Hit]:
-    """The best ``k`` of ``videos``, compared exactly, one at a time: memory for one pair."""
-    hits = [hit_of(video, model.compare(query, store.read(video.id, path=video.path))) for video in videos]
-    hits.sort(key=lambda hit: (-hit.evidence, -hit.score, hit.id))
-    return hits[:k]
+    """The best ``k`` of ``videos``, compared exactly; memory for a few at a time."""
+    read: deque[Video] = deque()
+
+    def targets() -> Iterator[VideoFeatures]:
+        for video, features in store.readable(videos):
+            read.append(video)
+            yield features
+
+    best: list[Hit] = []
+    for match in model.compare_many(query, targets()):
+        best.append(hit_of(read.popleft(), match))
+        if len(best) >= 2 * k + 100:
+            best = _best(best, k)
+    return _best(best, k)
+
+
+def _best(hits: list[Hit], k: int) -> list[Hit]:
+    return sorted(hits, key=lambda hit: (-hit.evidence, -hit.score, hit.id))[:k]

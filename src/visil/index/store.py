@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,11 +22,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.errors import IndexFolderError
+from visil.errors import IndexFolderError, printable
 from visil.features import VideoFeatures
+from visil.index.catalogue import Video
+from visil.index.identity import Stamp
+
+logger = logging.getLogger("visil")
 
 HEADER_BYTES = 1024
 """Room for the header: the format allows trailing blanks."""
+
+WARNINGS = 5
+"""Unreadable feature files that are named one by one; of more than so many, one line says that there are more."""
 
 
 class FeatureStore:
@@ -33,6 +41,7 @@ class FeatureStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._warned: set[str] = set()
 
     def path(self, video: str) -> Path:
         """Where a video's features are, or would be."""
@@ -58,6 +67,39 @@ class FeatureStore:
             raise IndexFolderError(
                 file, f"{reason}; `visil verify --repair` takes it out, adding mends it"
             ) from error
+
+    def try_read(self, video: Video) -> VideoFeatures | None:
+        """A video's features; where they cannot be read, None and one line of warning, once for each video."""
+        try:
+            return self.read(video.id, path=video.path)
+        except IndexFolderError as error:
+            self.warn(video, error)
+            return None
+
+    def readable(self, videos: Iterable[Video]) -> Iterator[tuple[Video, VideoFeatures]]:
+        """Videos with their features, one at a time, those left out that cannot be read: see :meth:`try_read`."""
+        for video in videos:
+            features = self.try_read(video)
+            if features is not None:
+                yield video, features
+
+    def warn(self, video: Video, error: IndexFolderError) -> None:
+        """Say that a video is left out of an answer, why, and what mends it."""
+        if video.id in self._warned:
+            return
+        self._warned.add(video.id)
+        if len(self._warned) <= WARNINGS:
+            logger.warning("%s is left out: %s", printable(video.path), error)
+        elif len(self._warned) == WARNINGS + 1:
+            logger.warning("more videos are left out: `visil verify` names all whose features are unreadable")
+
+    def stamp(self, video: str) -> Stamp | None:
+        """What tells that a feature file has changed; None where there is none."""
+        try:
+            status = self.path(video).stat()
+        except OSError:
+            return None
+        return Stamp(status.st_size, status.st_mtime_ns)
 
     def sound(self, video: str) -> str | None:
         """What is wrong with a feature file, None where nothing is: reads all of it."""
@@ -98,7 +140,10 @@ class FeatureStore:
 
 
 class FeatureWriter:
-    """Appends features to a file that nobody sees until :meth:`finish`; :meth:`discard` leaves nothing behind."""
+    """Appends features to a file that nobody sees until :meth:`finish`; :meth:`discard` leaves nothing behind.
+
+    ``finish`` is two steps: :meth:`seal`, which may take a while, and :meth:`place`, which does not.
+    """
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -127,6 +172,12 @@ class FeatureWriter:
 
     def finish(self, duration: float) -> int:
         """Write the header, and put the file in its place. Returns the number of frames."""
+        frames = self.seal(duration)
+        self.place()
+        return frames
+
+    def seal(self, duration: float) -> int:
+        """Write the header and bring everything to the disk. Returns the number of frames."""
         assert self._shape is not None, "a video has at least one frame"
         times = np.concatenate(self._times).astype("<f8").tobytes()
         blank = _bytes_of(torch.cat(self._blank))
@@ -154,13 +205,20 @@ class FeatureWriter:
             )
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._file.close()
             os.chmod(self._part, 0o644)
-            os.replace(self._part, self.target)
         except OSError as error:
             self.discard()
             raise IndexFolderError(self.target.parent, _plain(error)) from error
         return self._frames
+
+    def place(self) -> None:
+        """Put the sealed file in its place; until then its lock keeps it from being cleared as a leftover."""
+        try:
+            os.replace(self._part, self.target)
+            self._file.close()
+        except OSError as error:
+            self.discard()
+            raise IndexFolderError(self.target.parent, _plain(error)) from error
 
     def discard(self) -> None:
         """Forget what was written."""

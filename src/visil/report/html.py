@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from datetime import datetime
 
+from visil.errors import printable
 from visil.files import replacing
 from visil.index.catalogue import Video
 from visil.index.collection import Index
@@ -23,8 +24,10 @@ OPEN_CARDS = 12
 MOST_CARDS = 500
 MOST_ROWS = 1000
 """Pairs of a group that are listed."""
-MOST_LINKS = 100
-"""Groups in the table of contents."""
+OPEN_LINKS = 12
+"""Groups in the table of contents that are shown at once; more unfold,"""
+MOST_LINKS = 2000
+"""as far as there are not too many."""
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -82,6 +85,7 @@ class _Report:
             ("group" if len(groups) == 1 else "groups", f"{len(groups):,}"),
             ("videos in groups", f"{sum(len(group.videos) for group in groups):,}"),
             ("matching pair" if pairs == 1 else "matching pairs", f"{pairs:,}"),
+            ("worth keeping of them", f"{sum(1 + len(group.also) for group in groups):,}"),
         ]
         if self.min_confidence is not None:
             numbers.append(("lowest confidence shown", f"{self.min_confidence:.0%}"))
@@ -95,25 +99,36 @@ class _Report:
             f" · model <bdi>{text(model)}</bdi></p>"
             f'<dl class="numbers">{shown}</dl>{none}'
             '<p class="faint">Confidence is the probability that two videos share footage; the score is how well '
-            "one is covered by the other, from −1 to 1. The video marked “keep” is a suggestion.</p></header>\n"
+            "one is covered by the other, from −1 to 1. Videos marked “keep” are a suggestion: of the others, all that "
+            "they show is in one that is kept.</p></header>\n"
         )
 
     def _contents(self) -> str:
         groups = self.found.groups
         items = "".join(
-            f'<li><a href="#group-{number}"><bdi>{text(shortened(_name(group.videos[0]), 60))}</bdi></a>'
-            f' <span class="faint">and {len(group.videos) - 1} more</span></li>'
+            f'<li value="{number}"><a href="#group-{number}">'
+            f"<bdi>{text(shortened(printable(_name(group.videos[0])), 60))}</bdi></a>"
+            f' <span class="faint">{text(_others(group))}</span></li>'
             for number, group in enumerate(groups[:MOST_LINKS], 1)
         )
+        if self.found.common:
+            items += '<li class="plain"><a href="#common">Common footage</a></li>'
         more = len(groups) - MOST_LINKS
         rest = f'<p class="faint">… and {more:,} groups more</p>' if more > 0 else ""
-        return f'<nav aria-label="Groups"><h2>Groups</h2><ol>{items}</ol>{rest}</nav>\n'
+        unfolded = " open" if len(groups) <= OPEN_LINKS else ""
+        return (
+            f'<nav id="groups" aria-label="Groups"><details{unfolded}><summary><h2>{_count(len(groups), "group")}</h2>'
+            f"</summary><ol>{items}</ol>{rest}</details></nav>\n"
+        )
 
     # ------------------------------------------------------------------ one group
 
     def _group(self, number: int, group: Group) -> Iterator[str]:
-        title = f"Group {number}: {len(group.videos):,} videos"
-        yield f'<section id="group-{number}" aria-labelledby="title-{number}"><h2 id="title-{number}">{title}</h2>\n'
+        title = f"Group {number}: {_size(group)}"
+        yield (
+            f'<section id="group-{number}" aria-labelledby="title-{number}"><div class="head">'
+            f'<h2 id="title-{number}">{title}</h2>{self._ways(number)}</div>\n'
+        )
         named = {video.id: Named(place, video) for place, video in enumerate(group.videos, 1)}
         yield '<ul class="cards">'
         for one in list(named.values())[:OPEN_CARDS]:
@@ -129,33 +144,46 @@ class _Report:
             if len(others) > MOST_CARDS:
                 yield f'<p class="faint">… and {len(others) - MOST_CARDS:,} more that are not shown here.</p>'
             yield "</details>\n"
-        if group.pairs:
+        if group.identical:
+            yield '<p class="faint">The same bytes in every file: one is enough.</p>\n'
+        elif group.pairs:
             yield "<h3>What they share</h3>\n"
+            yield from self._pairs(group.pairs, named)
         else:
             yield '<p class="faint">Together because someone said that they are the same.</p>\n'
-        yield from self._pairs(group.pairs, named)
         yield "</section>\n"
 
+    def _ways(self, number: int) -> str:
+        """Links from a group to its neighbours and to the list."""
+        last = len(self.found.groups)
+        if last == 1:
+            return ""
+        ways = [
+            f'<a href="#group-{number - 1}">previous</a>' if number > 1 else "",
+            f'<a href="#group-{number + 1}">next</a>' if number < last else "",
+            '<a href="#groups">all groups</a>',
+        ]
+        return f'<p class="ways">{" ".join(filter(None, ways))}</p>'
+
     def _card(self, one: Named, group: Group) -> str:
-        video, keep = one.video, one.video.id == group.keep
+        video, best = one.video, one.video.id == group.keep
+        keep = best or video.id in group.also
         badges = ""
         if keep:
-            badges += f'<p class="badge keep">keep: {text(group.reason)}</p> '
+            badges += f'<p class="badge keep">keep{f": {text(group.reason)}" if best else ""}</p> '
         if video.reference:
             badges += '<p class="badge">reference</p> '
         if video.damaged:
             badges += '<p class="badge">damaged</p> '
-        paths = self.index.catalogue.paths(video.id) or [video.path]
-        also = "".join(
-            f'<p class="path">identical: <bdi>{text(other)}</bdi></p>'
-            for other in paths
-            if other != video.path
-        )
+        note = group.notes.get(video.id)
+        said = f'<p class="note"><bdi>{text(note)}</bdi></p>' if note else ""
+        path, *copies = group.paths(video)
+        also = "".join(f'<p class="path">identical: <bdi>{text(other)}</bdi></p>' for other in copies)
         return (
             f'<li class="card{" keep" if keep else ""}">{self._shot(one)}<div>{badges}'
             f'<p class="name"><span class="number">{one.number}</span><bdi>{text(one.name)}</bdi></p>'
-            f'<p class="facts">{_facts(video)}</p>'
-            f'<p class="path"><bdi>{text(video.path)}</bdi></p>{also}</div></li>\n'
+            f'<p class="facts">{_facts(video)}</p>{said}'
+            f'<p class="path"><bdi>{text(path)}</bdi></p>{also}</div></li>\n'
         )
 
     def _shot(self, one: Named) -> str:
@@ -209,7 +237,7 @@ def _strength(pair: Pair) -> tuple[float, float]:
 def _pictured(found: Duplicates) -> set[int]:
     """``id()`` of the pairs that get pictures; groups take turns, common footage last."""
     turns: list[tuple[bool, int, tuple[float, float], int]] = []
-    for pairs in (*(group.pairs for group in found.groups), found.common):
+    for pairs in (*(group.pairs for group in found.groups if not group.identical), found.common):
         for turn, pair in enumerate(sorted(pairs, key=_strength)[:PICTURED_PAIRS]):
             turns.append((pairs is found.common, turn, _strength(pair), id(pair)))
     return {identity for *_, identity in sorted(turns)[:PICTURED_PAIRS]}
@@ -217,6 +245,16 @@ def _pictured(found: Duplicates) -> set[int]:
 
 def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _size(group: Group) -> str:
+    files = sum(len(group.paths(video)) for video in group.videos)
+    videos = _count(len(group.videos), "video")
+    return f"{videos} in {files:,} files" if files > len(group.videos) else videos
+
+
+def _others(group: Group) -> str:
+    return "in several files" if group.identical else f"and {len(group.videos) - 1} more"
 
 
 def _name(video: Video) -> str:

@@ -13,7 +13,7 @@ from visil.index.collection import Index
 from visil.index.duplicates import Pair
 from visil.localize import Segment
 from visil.report.display import Axis, clock, duration, shared_seconds, span
-from visil.report.html_pictures import STRIP, matrix_picture, moments, pictures
+from visil.report.html_pictures import STRIP, TALL, matrix_picture, moments, pictures
 from visil.report.lettering import shortened
 
 COLOURS = 4
@@ -109,8 +109,10 @@ def _strip(index: Index, stretches: list[Segment], query: Named, target: Named) 
         return ""
     shown = moments(stretches)
     tenths = shared_seconds(stretches) < 2 * len(shown)  # or neighbours would show the same time
-    above = pictures(index.catalogue, query.video, [time for _, time, _ in shown], STRIP)
-    below = pictures(index.catalogue, target.video, [time for _, _, time in shown], STRIP)
+    upright = all(one.video.height > one.video.width for one in (query, target))
+    largest = TALL if upright else STRIP
+    above = pictures(index.catalogue, query.video, [time for _, time, _ in shown], largest)
+    below = pictures(index.catalogue, target.video, [time for _, _, time in shown], largest)
     items = []
     for place, (stretch, first, second) in enumerate(shown):
         one = _frame(above, place, query.number, first)
@@ -120,7 +122,8 @@ def _strip(index: Index, stretches: list[Segment], query: Named, target: Named) 
             for n, t in ((query.number, first), (target.number, second))
         )
         items.append(f'<li class="t{stretch % COLOURS}">{next(times)}{one}{other}{next(times)}</li>')
-    return f'<ul class="strip" aria-label="The same moments in both videos">{"".join(items)}</ul>\n'
+    kind = "strip tall" if upright else "strip"
+    return f'<ul class="{kind}" aria-label="The same moments in both videos">{"".join(items)}</ul>\n'
 
 
 def _frame(shots: list[str] | str, place: int, number: int, time: float) -> str:

@@ -14,15 +14,17 @@ from visil.features import VideoFeatures
 from visil.index.catalogue import Catalogue, Video
 from visil.index.collection import Index
 from visil.index.duplicates import Pair
-from visil.index.identity import stamp_of
+from visil.index.identity import content_id, stamp_of
 from visil.localize import Segment
 from visil.report.display import Axis, shrink
 from visil.video.frames import Image
 
-CARD = (160, 90)
+CARD = (160, 120)
 """Largest width and height of a video's picture,"""
 STRIP = (128, 72)
-"""and of one frame of a strip."""
+"""of one frame of a strip,"""
+TALL = (96, 128)
+"""and of one where both videos are upright."""
 COLUMNS = 6
 """Moments that a strip shows of both videos."""
 CELLS = 160
@@ -41,7 +43,7 @@ def pictures(
     for path in catalogue.paths(video.id) or [video.path]:
         try:
             known = catalogue.file(path)
-            if known is not None and known != (video.id, stamp_of(Path(path))):
+            if known is not None and known != (video.id, stamp_of(Path(path))) and not _holds(path, video):
                 reason = "the file has changed since it was added"
                 continue
             return [jpeg(frame, largest) for frame in frames_at(path, times, largest[1])]
@@ -50,6 +52,11 @@ def pictures(
         except (OSError, ValueError, MemoryError):
             reason = "cannot be read"
     return reason
+
+
+def _holds(path: str, video: Video) -> bool:
+    """Whether a file with another time stamp has the same bytes: it was copied, or touched."""
+    return stamp_of(Path(path)).size == video.bytes and content_id(Path(path)) == video.id
 
 
 def moments(segments: list[Segment], count: int = COLUMNS) -> list[tuple[int, float, float]]:

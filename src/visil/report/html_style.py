@@ -15,30 +15,33 @@ p{margin:4px 0}a{color:var(--accent)}bdi{overflow-wrap:anywhere}.faint{color:var
 .numbers{display:flex;flex-wrap:wrap;gap:8px 32px;margin:20px 0;padding:0}
 .numbers div{display:flex;flex-direction:column-reverse}
 .numbers dt{color:var(--faint);font-size:14px}.numbers dd{margin:0;font-size:22px;font-weight:600}
-nav{margin-top:24px}nav ol{margin:8px 0 0;padding-left:24px;columns:2 320px}
+nav{margin-top:24px}nav h2{display:inline}nav details{border:0}
+nav ol{margin:8px 0 0;padding-left:44px;columns:3 280px;column-gap:56px}nav li{break-inside:avoid}
+nav .plain{list-style:none}.head{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 24px}
+.ways{display:flex;gap:16px;font-size:14px}
 section{background:var(--sheet);border:1px solid var(--line);border-radius:12px;padding:20px;margin:20px 0}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(440px,1fr));gap:12px;padding:0;list-style:none;
 margin:16px 0 0}
 .card{display:flex;gap:12px;padding:10px;border:1px solid var(--line);border-radius:8px;min-width:0}
 .card.keep{border-color:var(--keep);background:var(--keep-sheet)}
 .card>div:last-child{min-width:0;flex:1}
-.shot{flex:none;width:128px;height:72px;border-radius:4px;background:var(--track);object-fit:contain}
+.shot{flex:none;width:128px;height:96px;border-radius:4px;background:var(--track);object-fit:contain}
 .none{display:flex;align-items:center;justify-content:center;text-align:center;color:var(--faint);font-size:12px;
 line-height:1.25;padding:4px;border:1px dashed var(--faint);background:none}
-.name{font-weight:600;line-height:1.3}.path,.facts{font-size:13px;line-height:1.4;color:var(--faint)}
+.note{font-size:13px;line-height:1.4}.name{font-weight:600;line-height:1.3}.path,.facts{font-size:13px;line-height:1.4;color:var(--faint)}
 .number{display:inline-block;min-width:22px;padding:0 6px;margin-right:4px;border-radius:11px;background:var(--track);
 color:var(--ink);font-size:13px;font-weight:600;line-height:22px;text-align:center}
 .badge{display:inline-block;padding:1px 8px;border-radius:10px;font-size:13px;font-weight:600;margin:0 0 2px;
 border:1px solid var(--line);color:var(--faint)}
 .badge.keep{background:var(--keep);border-color:var(--keep);color:var(--sheet)}
-details{border-top:1px solid var(--line);padding:4px 0}h3+details{border-top:0}
+details{border-top:1px solid var(--line);padding:4px 0}h3+details{border-top:0}.cards+details{margin-top:12px}
 summary{cursor:pointer;padding:8px 0;overflow-wrap:anywhere}summary:focus-visible{outline:2px solid var(--accent)}
 .sure{font-weight:600;white-space:nowrap}.says{display:block;padding-left:18px;color:var(--faint);font-size:14px}
 .pair{display:grid;grid-template-columns:minmax(0,1fr) 240px;gap:12px 24px;padding:4px 0 16px}
 .strip{display:grid;grid-template-columns:repeat(6,minmax(0,1fr));gap:8px 6px;margin:0 0 14px;padding:0;list-style:none}
 .strip li{border-top:4px solid var(--line);padding-top:4px;font-size:12px;color:var(--faint);line-height:1.35}
 .strip .shot{display:block;width:100%;height:auto;aspect-ratio:16/9}.strip .none{display:flex}
-.strip .shot+.shot{margin-top:3px}.strip b{color:var(--ink)}
+.strip.tall .shot{aspect-ratio:3/4}.strip .shot+.shot{margin-top:3px}.strip b{color:var(--ink)}
 .strip time{display:block;text-align:center;font-variant-numeric:tabular-nums}
 .t0{border-color:var(--s0)!important}.t1{border-color:var(--s1)!important}
 .t2{border-color:var(--s2)!important}.t3{border-color:var(--s3)!important}
@@ -60,6 +63,6 @@ th,td{text-align:left;padding:6px 12px 6px 0;border-bottom:1px solid var(--line)
 td{min-width:150px}td.n,th.n{min-width:0;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 @media (max-width:760px){.pair{grid-template-columns:minmax(0,1fr)}.strip{grid-template-columns:repeat(3,minmax(0,1fr))}
 .matrix{max-width:280px}header,main,footer{padding-left:12px;padding-right:12px}section{padding:14px}
-.cards{grid-template-columns:minmax(0,1fr)}.card .shot{width:112px;height:63px}td,th{padding-right:8px}}
+.cards{grid-template-columns:minmax(0,1fr)}.card .shot{width:104px;height:78px}td,th{padding-right:8px}}
 @media print{section{break-inside:avoid-page}body{background:#fff}}
 """

@@ -20,7 +20,7 @@ def write_csv(index: Index, found: Duplicates, path: str | os.PathLike[str]) -> 
     """Every pair as CSV, videos by path, in the bytes that their names have on disk.
 
     Pairs that share only common footage have no group and none to keep; videos that stand in a group only because
-    someone said so have a row with nothing measured.
+    someone said so have a row with nothing measured. Files with the same bytes are a row each, whole and certain.
     """
     with (
         replacing(path) as fresh,
@@ -29,14 +29,18 @@ def write_csv(index: Index, found: Duplicates, path: str | os.PathLike[str]) -> 
         rows = csv.writer(file)
         rows.writerow(COLUMNS)
         for number, group in enumerate(found.groups, 1):
-            paths = {video.id: video.path for video in group.videos}
+            paths = {video.id: group.paths(video)[0] for video in group.videos}
             keep = paths[group.keep]
             told = {video for pair in group.pairs for video in (pair.query, pair.target)}
             for pair in group.pairs:
-                rows.writerows((number, keep, *row) for row in _stretches(pair, paths))
+                if pair.query != pair.target:
+                    rows.writerows((number, keep, *row) for row in _stretches(pair, paths))
             for video in group.videos:
                 if video.id not in told and video.id != group.keep:
-                    rows.writerow((number, keep, keep, video.path, *[""] * 7))
+                    rows.writerow((number, keep, keep, paths[video.id], *[""] * 7))
+                first, *copies = group.paths(video)
+                whole = (0.0, video.duration)
+                rows.writerows((number, keep, first, copy, *whole, *whole, 1.0, 1.0, 1.0) for copy in copies)
         for pair in found.common:
             both = (index.catalogue.video(video) for video in (pair.query, pair.target))
             paths = {video.id: video.path for video in both if video is not None}

@@ -1,0 +1,192 @@
+"""Which training makes the best default model: each row of a planned table trained and judged on validation sources.
+
+    python benchmarks/levers.py VIDEOS VALIDATION_COPYSET OUT --only NAME... --steps 2000 --device cuda
+
+VIDEOS is the folder of training clips; VALIDATION_COPYSET comes from ``copyset.py --split validation``. Each row is a
+model folder and a line of JSON in OUT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from copy_ranking import CopySet, report
+from visil.config import ViSiLConfig
+from visil.model import ViSiL
+from visil.training.footage import CachedFootage
+from visil.training.frame_stage import FrameBank, FrameStage, train_frames
+from visil.video import Sampling
+from visil.whitening import PCA
+
+BASE = ViSiLConfig(
+    name="lever",
+    backbone="efficientnet-lite0",
+    stages=(1, 2, 3),
+    levels=(1, 2, 3),
+    dim=256,
+    symmetric=True,
+    frame_pool=("max", "top3"),
+    sampling=Sampling(resize=224, crop=224, fit="whole"),
+)
+STAGE = FrameStage(steps=2000)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model of the table."""
+
+    config: ViSiLConfig
+    stage: FrameStage
+
+
+def row(stage: FrameStage = STAGE, **changes: object) -> Row:
+    """The base with something changed."""
+    return Row(BASE.replaced(**changes), stage)
+
+
+ROWS = {
+    "base": row(),
+    "lite1": row(backbone="efficientnet-lite1"),
+    "lite2": row(backbone="efficientnet-lite2"),
+    "L3": row(levels=(3,)),
+    "L1+L3": row(levels=(1, 3)),
+    "L1+2+3+4": row(levels=(1, 2, 3, 4)),
+    "top1": row(frame_pool=("max", "max")),
+    "top2": row(frame_pool=("max", "top2")),
+    "top5": row(frame_pool=("max", "top5")),
+    "mean": row(frame_pool=("max", "mean")),
+    "one way": row(symmetric=False),
+    "width 128": row(dim=128),
+    "width 384": row(dim=384),
+    "stages 2,3": row(stages=(2, 3)),
+    "stages 2,3,4": row(stages=(2, 3, 4), dim=256),
+    "stages 1,2,3,4": row(stages=(1, 2, 3, 4), dim=256),
+    "batch 384": row(replace(STAGE, batch=384)),
+    "hot 0.1": row(replace(STAGE, temperature=0.1)),
+    "cold 0.03": row(replace(STAGE, temperature=0.03)),
+    "lr 1e-3": row(replace(STAGE, lr=1e-3)),
+    "lr 1e-4": row(replace(STAGE, lr=1e-4)),
+    "no composite": row(replace(STAGE, composite=0.0)),
+    "composite 0.8": row(replace(STAGE, composite=0.8)),
+    "strength 0.6": row(replace(STAGE, strength=0.6)),
+    "strength 1.3": row(replace(STAGE, strength=1.3)),
+    "spread": row(replace(STAGE, spread=0.1)),
+    "running mean": row(replace(STAGE, keep=0.998)),
+    "crop": row(sampling=Sampling()),
+    "side 256": row(sampling=Sampling(resize=256, crop=256, fit="whole")),
+    "side 288": row(sampling=Sampling(resize=288, crop=288, fit="whole")),
+}
+
+
+@torch.inference_mode()
+def embed(model: ViSiL, footage: CachedFootage, device: torch.device) -> list[Tensor]:
+    """Refined vectors of every video, on the device."""
+    side = model.config.sampling.crop
+
+    def read(video: int) -> Tensor:
+        return footage.images(video, range(len(footage.times(video))))
+
+    with ThreadPoolExecutor(16) as pool:
+        videos = list(pool.map(read, range(len(footage))))
+    frames = torch.cat(videos)
+    vectors = []
+    for batch in frames.split(256):
+        pixels = batch.to(device)
+        if pixels.shape[1] != side:
+            resized = torch.nn.functional.interpolate(
+                pixels.permute(0, 3, 1, 2).float(), (side, side), mode="bilinear", antialias=True
+            )
+            pixels = resized.round().clamp(0, 255).byte().permute(0, 2, 3, 1)
+        vectors.append(model.refine(model.region_vectors(pixels)).float())
+    return list(torch.cat(vectors).split([len(v) for v in videos]))
+
+
+def started(config: ViSiLConfig, bank: FrameBank, device: torch.device) -> ViSiL:
+    """ImageNet's backbone, whitening fitted on the training frames."""
+    model = ViSiL(config, with_backbone=False).load_backbone().to(device)
+    pca = PCA()
+    side = config.sampling.crop
+    with torch.inference_mode():
+        for batch in bank.images[:: max(1, len(bank.images) // 6000)].split(256):
+            resized = torch.nn.functional.interpolate(
+                batch.permute(0, 3, 1, 2).float(), (side, side), mode="bilinear", antialias=True
+            )
+            pca.partial_fit(model.region_vectors(resized.permute(0, 2, 3, 1)).cpu())
+    model.whitening = pca.whitening(config.dim or model.channels).to(device)
+    return model
+
+
+def judged(
+    model: ViSiL, copies: CopySet, folder: Path, cache: Path, device: torch.device
+) -> dict[str, float]:
+    """mAP on a copy set, frames decoded once."""
+    sampling = replace(model.config.sampling, fps=1.0)
+    names = [folder / "database" / n for n in copies.database] + [
+        folder / "queries" / n for n in copies.queries
+    ]
+    footage = CachedFootage(names, cache, sampling)
+    features = dict(zip(footage.names, embed(model, footage, device), strict=True))
+    ordered = [features[str(name)] for name in names]
+    count = len(copies.database)
+    return report(model.config, copies, ordered[count:], ordered[:count])
+
+
+def main() -> None:
+    """Train and judge some rows."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("videos", type=Path)
+    parser.add_argument("copyset", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", nargs="*", default=list(ROWS))
+    parser.add_argument("--steps", type=int, default=STAGE.steps)
+    parser.add_argument("--fps", type=float, default=4.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    device = torch.device(args.device)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    copies = CopySet.read(args.copyset)
+    banks: dict[Sampling, FrameBank] = {}
+    for name in args.only:
+        chosen = ROWS[name]
+        sampling = Sampling(fps=args.fps, resize=max(256, chosen.config.sampling.crop), crop=256, fit="whole")
+        if chosen.config.sampling.fit == "crop":
+            sampling = Sampling(fps=args.fps, resize=256, crop=256)
+        if sampling not in banks:
+            banks[sampling] = FrameBank(CachedFootage(args.videos, args.out / "cache", sampling), device)
+        bank = banks[sampling]
+        model = started(chosen.config.replaced(name=name), bank, device)
+        figures: dict[str, object] = {"row": name, "seed": args.seed, "steps": args.steps}
+        figures["before"] = judged(model, copies, args.copyset, args.out / "cache", device)
+        begun = time.perf_counter()
+        lines: list[dict[str, object]] = []
+
+        def log(line: dict[str, object], name: str = name, lines: list[dict[str, object]] = lines) -> None:
+            lines.append(line)
+            print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
+
+        stage = replace(chosen.stage, steps=args.steps)
+        train_frames(model, bank, stage, seed=args.seed, log=log, every=max(1, args.steps // 8))
+        figures["seconds"] = round(time.perf_counter() - begun, 1)
+        figures["log"] = lines
+        figures["after"] = judged(model, copies, args.copyset, args.out / "cache", device)
+        print(json.dumps({k: v for k, v in figures.items() if k != "log"}), flush=True)
+        with (args.out / "levers.jsonl").open("a") as file:
+            file.write(json.dumps(figures) + "\n")
+        model.cpu().save_pretrained(args.out / name.replace(" ", "-"))
+
+
+if __name__ == "__main__":
+    main()
