@@ -1,0 +1,1 @@
+"""Learning a model: transforms, triplet pools, mining, losses, the trainer."""

@@ -1,0 +1,211 @@
+"""Edits that leave little more than the content of a picture, for contrastive training of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+import torch
+from torch import Tensor
+
+from visil.training.transforms import colour, degrade, geometric, overlay, stamps
+from visil.training.transforms.draws import Draws, Range, aspect, check, full_precision, on_chosen, only
+
+REFERENCE_WIDTH = 224
+"""Picture width for which sizes in pixels are meant; they grow and shrink with the picture."""
+
+
+@dataclass(frozen=True)
+class Heavy:
+    """A chain of crop, turn, tilt, flip, colour, things laid over and loss of quality, each with its probability.
+
+    ``strength`` scales every probability and how far crops, turns and colours go: 0 changes nothing.
+    """
+
+    strength: float = 1.0
+    crop_area: Range = (0.25, 1.0)
+    crop_aspect: Range = (0.7, 1.4)
+    flip_horizontal: float = 0.5
+    flip_vertical: float = 0.1
+    rotate: float = 0.4
+    rotation: float = 30.0
+    """Greatest turn either way, degrees."""
+    quarter_turn: float = 0.1
+    """Turned by 90, 180 or 270 degrees."""
+    tilt: float = 0.3
+    perspective: float = 0.25
+    """How far a corner may move, as a share of half the side."""
+    shrink: float = 0.15
+    shrunk: Range = (0.5, 0.9)
+    jitter: float = 0.8
+    brightness: float = 0.5
+    contrast: float = 0.5
+    saturation: float = 0.7
+    """Greatest change either way of a factor of 1."""
+    hue: float = 60.0
+    mix: float = 0.15
+    mixing: float = 0.5
+    """How much of the channels' own colour another mixture may replace."""
+    tint: float = 0.2
+    gain: float = 0.4
+    grayscale: float = 0.1
+    bars: float = 0.1
+    bar_width: Range = (0.03, 0.2)
+    boxes: float = 0.15
+    """Probability of each of two boxes."""
+    box_side: Range = (0.1, 0.4)
+    text: float = 0.25
+    """Probability of each of two lines of text."""
+    text_width: Range = (0.3, 0.9)
+    sign: float = 0.2
+    """Probability of each of two signs."""
+    sign_width: Range = (0.1, 0.4)
+    logo: float = 0.1
+    """Probability of a small sign in a corner."""
+    pixelate: float = 0.1
+    block: Range = (4.0, 14.0)
+    """Side of a mosaic's blocks, pixels of a picture 224 wide."""
+    blur: float = 0.2
+    blur_sigma: Range = (0.6, 3.0)
+    lower: float = 0.15
+    resolution: Range = (0.2, 0.6)
+    noise: float = 0.15
+    noise_sigma: Range = (0.02, 0.15)
+    recompress: float = 0.4
+    quality: Range = (8.0, 70.0)
+
+    @full_precision
+    def __call__(self, clips: Tensor, seeds: Sequence[int]) -> Tensor:
+        """Same shape out."""
+        check(clips, seeds)
+        draws = Draws(seeds)
+        clips = self._moved(clips, draws)
+        clips = self._coloured(clips, draws)
+        clips = self._covered(clips, draws)
+        return self._degraded(clips, draws)
+
+    def _moved(self, clips: Tensor, draws: Draws) -> Tensor:
+        ratio = aspect(clips)
+        shrunk = self._drawn(draws, self.shrink, self.shrunk, 1)
+        place = (2 * draws.block(2) - 1) * (1 - shrunk)[:, None]
+        corners = (2 * draws.block(8) - 1).reshape(-1, 4, 2) * self.perspective * min(self.strength, 1)
+        tilted = self._chance(draws, self.tilt)
+        quarters = only(self._chance(draws, self.quarter_turn), 1 + draws.choice(3), 0)
+        maps = [
+            geometric.flip_horizontal(self._chance(draws, self.flip_horizontal)),
+            geometric.flip_vertical(self._chance(draws, self.flip_vertical)),
+            geometric.rotation(90.0 * quarters, ratio),
+            self._crop(draws),
+            geometric.perspective(only(tilted[:, None, None], corners, 0)),
+            geometric.rotation(self._drawn(draws, self.rotate, self._either_way(self.rotation), 0), ratio),
+            geometric.rescale(shrunk, *place.unbind(1)),
+        ]
+        ground = draws.choice(3)  # black, a colour, or the edge carried on
+        fill = only((ground == 1)[:, None], draws.block(3), 0)
+        return geometric.warp(clips, geometric.combine(maps), fill, ground == 2)
+
+    def _crop(self, draws: Draws) -> Tensor:
+        least, most = (1 - (1 - share) * self.strength for share in self.crop_area)
+        area = draws.uniform((max(least, 0.05), most))
+        low, high = (log(bound) * min(self.strength, 1) for bound in self.crop_aspect)
+        stretch = draws.uniform((low, high)).exp().sqrt()
+        width = (area.sqrt() * stretch).clamp(max=1)
+        height = (area / width).clamp(max=1)
+        left, top = draws.block(2).unbind(1)
+        return geometric.crop(left * (1 - width), top * (1 - height), width, height)
+
+    def _coloured(self, clips: Tensor, draws: Draws) -> Tensor:
+        jitter = self._chance(draws, self.jitter)
+        factors = [
+            only(jitter, 1 + draws.uniform(self._either_way(reach)), 1).clamp(min=0.05)
+            for reach in (self.brightness, self.contrast, self.saturation)
+        ]
+        hue = only(jitter, draws.uniform(self._either_way(self.hue)), 0)
+        mixture = draws.block(9).reshape(-1, 3, 3)
+        share = self._drawn(draws, self.mix, (0.0, min(self.mixing * self.strength, 1)), 0)[:, None, None]
+        mixing = (1 - share) * torch.eye(3).double() + share * mixture / mixture.sum(dim=2, keepdim=True)
+        tinted = self._chance(draws, self.tint)[:, None]
+        gains = only(tinted, 1 + (2 * draws.block(3) - 1) * min(self.gain * self.strength, 0.9), 1)
+        return colour.adjust(
+            clips,
+            mixing=gains[:, :, None] * mixing,
+            brightness=factors[0],
+            contrast=factors[1],
+            saturation=factors[2],
+            hue=hue,
+            grayscale=self._chance(draws, self.grayscale).double(),
+        )
+
+    def _covered(self, clips: Tensor, draws: Draws) -> Tensor:
+        for _ in range(2):
+            width, height = draws.uniform(self.box_side), draws.uniform(self.box_side)
+            left, top = draws.block(2).unbind(1)
+            place = (left - width / 2, top - height / 2, width, height, draws.block(3))
+            clips = on_chosen(clips, self._chance(draws, self.boxes), overlay.box, *place)
+        for _ in range(2):
+            clips = self._pasted(
+                clips, draws, self.text, stamps.texts(clips.device), self.text_width, tint=True
+            )
+        for _ in range(2):
+            clips = self._pasted(clips, draws, self.sign, stamps.signs(clips.device), self.sign_width)
+        clips = self._pasted(clips, draws, self.logo, stamps.signs(clips.device), (0.1, 0.2), corner=True)
+        both, first = draws.chance(0.7), draws.chance(0.5)
+        across, widths = (
+            draws.choice(3),
+            draws.uniform(self.bar_width),
+        )  # left and right, above and below, all
+        at = [
+            widths * ((across != other) & (both | (first == is_first)))
+            for other, is_first in ((1, True), (0, True), (1, False), (0, False))
+        ]
+        ground = only(draws.chance(0.5)[:, None], draws.block(3), 0)
+        return on_chosen(clips, self._chance(draws, self.bars), overlay.bars, *at, ground)
+
+    def _pasted(
+        self,
+        clips: Tensor,
+        draws: Draws,
+        probability: float,
+        bank: Tensor,
+        widths: Range,
+        tint: bool = False,
+        corner: bool = False,
+    ) -> Tensor:
+        chosen = self._chance(draws, probability)
+        which = draws.choice(len(bank))
+        size = draws.uniform(widths)
+        place = draws.block(2)
+        if corner:
+            place = torch.where(place < 0.5, 0.03 + size[:, None] / 2, 0.97 - size[:, None] / 2)
+        degrees = only(draws.chance(0.0 if corner else 0.4), draws.uniform((-45.0, 45.0)), 0)
+        opacity = only(draws.chance(0.4), draws.uniform((0.4, 1.0)), 1)
+        colours = only((draws.chance(0.5) & torch.tensor(tint))[:, None], draws.block(3), 1)
+
+        def change(part: Tensor, number: Tensor, *rest: Tensor) -> Tensor:
+            return overlay.paste(part, bank[number.to(bank.device)], *rest)
+
+        return on_chosen(clips, chosen, change, which, *place.unbind(1), size, degrees, opacity, colours)
+
+    def _degraded(self, clips: Tensor, draws: Draws) -> Tensor:
+        pixels = clips.shape[-1] / REFERENCE_WIDTH
+        sides = (draws.uniform(self.block) * pixels).round().clamp(min=2)
+        clips = on_chosen(clips, self._chance(draws, self.pixelate), degrade.pixelate, sides)
+        sigmas = draws.uniform(self.blur_sigma) * pixels
+        clips = on_chosen(clips, self._chance(draws, self.blur), degrade.blur, sigmas)
+        shares = draws.uniform(self.resolution)
+        clips = on_chosen(clips, self._chance(draws, self.lower), degrade.lower_resolution, shares)
+        sigmas, keys = draws.uniform(self.noise_sigma), draws.choice(1 << 31)
+        clips = on_chosen(clips, self._chance(draws, self.noise), degrade.noise, sigmas, keys)
+        quality = draws.uniform(self.quality)
+        again = self._chance(draws, self.recompress)
+        return on_chosen(clips, again, degrade.recompress, quality, halve_chroma=True)
+
+    def _chance(self, draws: Draws, probability: float) -> Tensor:
+        return draws.chance(probability * self.strength)
+
+    def _drawn(self, draws: Draws, probability: float, bounds: Range, neutral: float) -> Tensor:
+        return only(self._chance(draws, probability), draws.uniform(bounds), neutral)
+
+    def _either_way(self, reach: float) -> Range:
+        return -reach * self.strength, reach * self.strength
