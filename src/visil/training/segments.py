@@ -1,0 +1,270 @@
+"""Annotated segment pairs: which stretch of one video shows the footage of which stretch of another.
+
+Three ways to write them down are read: a CSV of one's own, VCDB's text files, and the ``label_file.json`` of TransVCL
+(VCDB, VCSL). VCDB's pairs as ndvr-dml publishes them, a pickle, know which videos are related but not where.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import pickle
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from visil.errors import FileError, UsageError
+
+MIN_OVERLAP = 5.0
+"""Seconds that two videos must share to be a positive pair (Sec. 4.4)."""
+
+COLUMNS = ("query", "query_start", "query_end", "target", "target_start", "target_end")
+"""Header of a CSV of segment pairs; times in seconds or as [hh:]mm:ss."""
+
+AnyPath = str | os.PathLike[str]
+Span = tuple[float, float]
+Video = TypeVar("Video", str, int)
+_Stretch = tuple[str | None, object, object]
+
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class SegmentPair(Generic[Video]):
+    """Two stretches, in seconds, that show the same footage; videos by name or by number."""
+
+    query: Video
+    query_span: Span
+    target: Video
+    target_span: Span
+
+    @property
+    def overlap(self) -> float:
+        """Seconds that the two share: the length of the shorter stretch."""
+        return min(self.query_span[1] - self.query_span[0], self.target_span[1] - self.target_span[0])
+
+
+def positives(
+    pairs: Iterable[SegmentPair[Video]], min_overlap: float = MIN_OVERLAP
+) -> list[SegmentPair[Video]]:
+    """The pairs that can be an anchor and its positive: two different videos that share enough."""
+    return [pair for pair in pairs if pair.query != pair.target and pair.overlap >= min_overlap]
+
+
+def within(
+    pair: SegmentPair[Video], query_duration: float, target_duration: float
+) -> SegmentPair[Video] | None:
+    """The pair cut to what two videos of these lengths have of it, on both sides alike; None where that is nothing."""
+    sides = ((pair.query_span, query_duration), (pair.target_span, target_duration))
+    share = min((duration - start) / (end - start) for (start, end), duration in sides)
+    if share >= 1:
+        return pair
+    if share <= 0:
+        return None
+    (q_start, q_end), (t_start, t_end) = pair.query_span, pair.target_span
+    return replace(
+        pair,
+        query_span=(q_start, q_start + share * (q_end - q_start)),
+        target_span=(t_start, t_start + share * (t_end - t_start)),
+    )
+
+
+def located(
+    pairs: Iterable[SegmentPair[str]], names: Sequence[str], copies: Iterable[tuple[str, str]] = ()
+) -> tuple[list[SegmentPair[int]], list[str]]:
+    """The pairs with each video's number in ``names``, and the names that are not there.
+
+    A name stands for the path it ends: ``b.mp4`` or ``a/b.mp4`` for ``/videos/a/b.mp4``; without a suffix, ``b`` too.
+    ``copies`` are further paths, each with the one in ``names`` that holds the same. A pair with a video that is not
+    there is left out; a name that several videos' paths end with is an error.
+    """
+    known = {name: number for number, name in enumerate(names)}
+    known |= {copy: known[name] for copy, name in copies if name in known}
+    numbers: dict[str, set[int]] = {}
+    for name, number in known.items():
+        for ending in _endings(name):
+            numbers.setdefault(ending, set()).add(number)
+    missing: dict[str, None] = {}
+
+    def number_of(name: str) -> int | None:
+        found = numbers.get(name) or numbers.get("/".join(PurePath(name).parts), set())
+        if len(found) > 1:
+            first, second = sorted(found)[:2]
+            raise UsageError(f"{name!r} could be {names[first]} or {names[second]}: name more of the path")
+        if not found:
+            missing[name] = None
+        return next(iter(found), None)
+
+    kept = []
+    for pair in pairs:
+        query, target = number_of(pair.query), number_of(pair.target)
+        if query is not None and target is not None:
+            kept.append(SegmentPair(query, pair.query_span, target, pair.target_span))
+    return kept, list(missing)
+
+
+def _endings(name: str) -> Iterator[str]:
+    path = PurePath(name)
+    yield name
+    for parts in (path.parts, path.with_suffix("").parts if path.suffix else path.parts):
+        for start in range(len(parts)):
+            yield "/".join(parts[start:])
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read_segments(path: AnyPath) -> list[SegmentPair[str]]:
+    """Segment pairs by the name of the file: ``.csv``, ``.json`` (TransVCL), ``.txt`` or a folder of those (VCDB)."""
+    file = Path(path)
+    if file.is_dir() or file.suffix.lower() == ".txt":
+        return read_vcdb(file)
+    match file.suffix.lower():
+        case ".csv":
+            return read_csv(file)
+        case ".json":
+            return read_label_file(file)
+    raise FileError(path, "segment pairs are read from .csv, .json or .txt, or a folder of .txt")
+
+
+def read_csv(path: AnyPath) -> list[SegmentPair[str]]:
+    """One's own pairs: a header with :data:`COLUMNS`, in any order, among others; then one pair a line."""
+    rows = csv.DictReader(io.StringIO(_text(path), newline=""), skipinitialspace=True)
+    missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
+    if missing:
+        raise FileError(
+            path, f"line 1: has no column {missing[0]!r}; the header must name {','.join(COLUMNS)}"
+        )
+    pairs = []
+    try:
+        for row in rows:
+            query, target = ((row[v], row[f"{v}_start"], row[f"{v}_end"]) for v in ("query", "target"))
+            pairs.append(_pair(path, f"line {rows.line_num}", query, target))
+    except csv.Error as error:
+        raise FileError(path, f"line {rows.line_num}: {error}") from error
+    return pairs
+
+
+def read_vcdb(path: AnyPath) -> list[SegmentPair[str]]:
+    """VCDB's own annotation, a file or the folder of them: ``a.flv,b.flv,start,end,start,end`` with hh:mm:ss."""
+    folder = Path(path)
+    if folder.is_dir():
+        files = sorted(folder.glob("*.txt"))
+        if not files:
+            raise FileError(path, "holds no .txt file")
+        return [pair for file in files for pair in read_vcdb(file)]
+    pairs = []
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) != len(COLUMNS):
+            raise FileError(path, f"line {number}: has {len(fields)} fields, not {len(COLUMNS)}")
+        query = (fields[0], fields[2], fields[3])
+        target = (fields[1], fields[4], fields[5])
+        pairs.append(_pair(path, f"line {number}", query, target))
+    return pairs
+
+
+def read_label_file(path: AnyPath) -> list[SegmentPair[str]]:
+    """TransVCL's labels: ``{"a-b": [[start in a, start in b, end in a, end in b], ...], ...}``, in seconds.
+
+    Segments that end before they begin are passed over: the published labels of VCSL have some.
+    """
+    try:
+        labels = json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise FileError(path, f"is no JSON: {error}") from error
+    if not isinstance(labels, dict):
+        raise FileError(
+            path, 'must be an object of "a-b": [[start in a, start in b, end in a, end in b], ...]'
+        )
+    pairs = []
+    for key, segments in labels.items():
+        place = f"entry {key!r}"
+        videos = key.split("-")
+        if len(videos) != 2:
+            raise FileError(path, f"{place}: must be two video names joined by one '-'")
+        if not isinstance(segments, list):
+            raise FileError(path, f"{place}: must be a list of segments")
+        for segment in segments:
+            if not isinstance(segment, list) or len(segment) != 4:
+                raise FileError(path, f"{place}: a segment has four times, not {segment!r}")
+            starts, ends = ([_seconds(path, place, time) for time in segment[i : i + 2]] for i in (0, 2))
+            if starts[0] < ends[0] and starts[1] < ends[1]:
+                pairs.append(SegmentPair(videos[0], (starts[0], ends[0]), videos[1], (starts[1], ends[1])))
+    return pairs
+
+
+def read_vcdb_pickle(path: AnyPath) -> tuple[list[str], list[tuple[str, str]]]:
+    """ndvr-dml's ``vcdb.pickle``: the names of all VCDB videos, distractors too, and which two are related."""
+    try:
+        with open(path, "rb") as file:
+            content = _Plain(file).load()
+        names = [str(name) for name in content["index"]]
+        related = [(names[a], names[b]) for a, b in (pair["videos"] for pair in content["video_pairs"])]
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from error
+    except Exception as error:  # a pickle is a program: damaged ones fail in any way
+        raise FileError(path, f"is no pickle of VCDB pairs ({type(error).__name__}: {error})") from error
+    return names, related
+
+
+class _Plain(pickle.Unpickler):
+    """Unpickles containers, strings, numbers and numpy's scalars, and calls nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        match module, name:
+            case ("numpy", "dtype"):
+                return np.dtype
+            case ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar"):
+                return np.float64(0).__reduce__()[0]
+            case ("builtins" | "__builtin__", "set" | "frozenset"):
+                return {"set": set, "frozenset": frozenset}[name]
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in it")
+
+
+def _pair(path: AnyPath, place: str, query: _Stretch, target: _Stretch) -> SegmentPair[str]:
+    """A pair from two (name, start, end) as they are written, checked; ``place`` is where in the file."""
+    names, spans = [], []
+    for name, *times in (query, target):
+        if not name or not name.strip():
+            raise FileError(path, f"{place}: names no video")
+        names.append(name.strip())
+        start, end = (_seconds(path, place, time) for time in times)
+        if not start < end:
+            raise FileError(path, f"{place}: a segment from {times[0]} to {times[1]} has no length")
+        spans.append((start, end))
+    return SegmentPair(names[0], spans[0], names[1], spans[1])
+
+
+def _seconds(path: AnyPath, place: str, value: object) -> float:
+    """Seconds from a number, or from a string of seconds or [hh:]mm:ss."""
+    seconds = math.nan
+    with suppress(ValueError, OverflowError):
+        clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
+        if clock:
+            hours, minutes, rest = clock.groups()
+            seconds = int(hours or 0) * 3600 + int(minutes) * 60 + float(rest)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            seconds = float(value)
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise FileError(path, f"{place}: {value!r} is no time; write seconds or hh:mm:ss")
+    return seconds
+
+
+def _text(path: AnyPath) -> str:
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise FileError(path, "is not UTF-8 text") from error
