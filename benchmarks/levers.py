@@ -11,19 +11,23 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from copy_ranking import CopySet, report
+from visil.blank import blank_frames
 from visil.config import ViSiLConfig
 from visil.model import ViSiL
 from visil.training.footage import CachedFootage
 from visil.training.frame_stage import FrameBank, FrameStage, train_frames
-from visil.video import Sampling
+from visil.video import Sampling, is_video_path, read_frames
 from visil.whitening import PCA
 
 BASE = ViSiLConfig(
@@ -37,6 +41,8 @@ BASE = ViSiLConfig(
     sampling=Sampling(resize=224, crop=224, fit="whole"),
 )
 STAGE = FrameStage(steps=2000)
+SIDE = 288
+"""Frames are decoded once at this size; a row that sees less has them scaled down."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +86,28 @@ ROWS = {
     "strength 1.3": row(replace(STAGE, strength=1.3)),
     "spread": row(replace(STAGE, spread=0.1)),
     "running mean": row(replace(STAGE, keep=0.998)),
-    "crop": row(sampling=Sampling()),
     "side 256": row(sampling=Sampling(resize=256, crop=256, fit="whole")),
     "side 288": row(sampling=Sampling(resize=288, crop=288, fit="whole")),
 }
+
+
+def decoded(video: Path, fps: float) -> NDArray[np.uint8]:
+    """All frames of a clip that are not blank, whole, large enough for every row."""
+    images = read_frames(video, Sampling(fps=fps, resize=SIDE, crop=SIDE, fit="whole")).images
+    return images[~blank_frames(torch.from_numpy(images)).numpy()]
+
+
+def read_bank(videos: Path, kept: Path, fps: float, device: torch.device) -> FrameBank:
+    """The training frames; kept as they are for the next process."""
+    if not (kept / "lengths.npy").exists():
+        kept.mkdir(parents=True, exist_ok=True)
+        files = sorted(path for path in videos.rglob("*") if is_video_path(path))
+        with ProcessPoolExecutor() as pool:
+            parts = [p for p in pool.map(decoded, files, repeat(fps), chunksize=4) if len(p)]
+        np.save(kept / "images.npy", np.concatenate(parts))
+        np.save(kept / "lengths.npy", np.array([len(part) for part in parts]))
+    images = torch.from_numpy(np.load(kept / "images.npy"))
+    return FrameBank(images.to(device), np.load(kept / "lengths.npy").tolist())
 
 
 @torch.inference_mode()
@@ -109,9 +133,10 @@ def embed(model: ViSiL, footage: CachedFootage, device: torch.device) -> list[Te
     return list(torch.cat(vectors).split([len(v) for v in videos]))
 
 
-def started(config: ViSiLConfig, bank: FrameBank, device: torch.device) -> ViSiL:
+def started(config: ViSiLConfig, bank: FrameBank, device: torch.device, weights: Path | None) -> ViSiL:
     """ImageNet's backbone, whitening fitted on the training frames."""
-    model = ViSiL(config, with_backbone=False).load_backbone().to(device)
+    file = None if weights is None else next(weights.glob(f"{config.backbone}-*"))
+    model = ViSiL(config, with_backbone=False).load_backbone(file).to(device)
     pca = PCA()
     side = config.sampling.crop
     with torch.inference_mode():
@@ -124,19 +149,23 @@ def started(config: ViSiLConfig, bank: FrameBank, device: torch.device) -> ViSiL
     return model
 
 
+def copy_footage(folder: Path, copies: CopySet, cache: Path) -> CachedFootage:
+    """Frames of the database and then of the queries, decoded once."""
+    folder = folder.absolute()
+    names = [folder / "database" / n for n in copies.database]
+    names += [folder / "queries" / n for n in copies.queries]
+    footage = CachedFootage(names, cache, Sampling(resize=SIDE, crop=SIDE, fit="whole"))
+    assert footage.names == [str(name) for name in names]
+    return footage
+
+
 def judged(
     model: ViSiL, copies: CopySet, folder: Path, cache: Path, device: torch.device
 ) -> dict[str, float]:
-    """mAP on a copy set, frames decoded once."""
-    sampling = replace(model.config.sampling, fps=1.0)
-    names = [folder / "database" / n for n in copies.database] + [
-        folder / "queries" / n for n in copies.queries
-    ]
-    footage = CachedFootage(names, cache, sampling)
-    features = dict(zip(footage.names, embed(model, footage, device), strict=True))
-    ordered = [features[str(name)] for name in names]
+    """mAP on a copy set."""
+    features = embed(model, copy_footage(folder, copies, cache), device)
     count = len(copies.database)
-    return report(model.config, copies, ordered[count:], ordered[:count])
+    return report(model.config, copies, features[count:], features[:count])
 
 
 def main() -> None:
@@ -147,10 +176,15 @@ def main() -> None:
     parser.add_argument("videos", type=Path)
     parser.add_argument("copyset", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--only", nargs="*", default=list(ROWS))
+    parser.add_argument(
+        "--only", nargs="*", default=list(ROWS), help="none: only decode, for rows run side by side"
+    )
     parser.add_argument("--steps", type=int, default=STAGE.steps)
     parser.add_argument("--fps", type=float, default=4.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--weights", type=Path, help="folder of backbone weights, where their packages are not"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -158,16 +192,12 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
     copies = CopySet.read(args.copyset)
-    banks: dict[Sampling, FrameBank] = {}
+    bank = read_bank(args.videos, args.out / "bank", args.fps, device)
+    print(f"{len(bank)} videos, {len(bank.images)} frames", flush=True)
+    copy_footage(args.copyset, copies, args.out / "cache")
     for name in args.only:
         chosen = ROWS[name]
-        sampling = Sampling(fps=args.fps, resize=max(256, chosen.config.sampling.crop), crop=256, fit="whole")
-        if chosen.config.sampling.fit == "crop":
-            sampling = Sampling(fps=args.fps, resize=256, crop=256)
-        if sampling not in banks:
-            banks[sampling] = FrameBank(CachedFootage(args.videos, args.out / "cache", sampling), device)
-        bank = banks[sampling]
-        model = started(chosen.config.replaced(name=name), bank, device)
+        model = started(chosen.config.replaced(name=name), bank, device, args.weights)
         figures: dict[str, object] = {"row": name, "seed": args.seed, "steps": args.steps}
         figures["before"] = judged(model, copies, args.copyset, args.out / "cache", device)
         begun = time.perf_counter()
@@ -182,6 +212,11 @@ def main() -> None:
         figures["seconds"] = round(time.perf_counter() - begun, 1)
         figures["log"] = lines
         figures["after"] = judged(model, copies, args.copyset, args.out / "cache", device)
+        if name == "base":  # how regions are read can be changed after training
+            for pool in ("max", "top2", "top5", "mean"):
+                model.config = model.config.replaced(frame_pool=("max", pool))
+                figures[f"read by {pool}"] = judged(model, copies, args.copyset, args.out / "cache", device)
+            model.config = chosen.config.replaced(name=name)
         print(json.dumps({k: v for k, v in figures.items() if k != "log"}), flush=True)
         with (args.out / "levers.jsonl").open("a") as file:
             file.write(json.dumps(figures) + "\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -62,20 +62,27 @@ Log = Callable[[dict[str, Any]], None]
 
 
 class FrameBank:
-    """All frames of some footage in one tensor, and which belong to which video; blank ones are left out."""
+    """All frames of some footage in one tensor uint8 [N, H, W, 3], and how many belong to each video in turn."""
 
-    def __init__(self, footage: Footage, device: torch.device, *, workers: int = 16) -> None:
-        def read(video: int) -> Tensor:
+    def __init__(self, images: Tensor, lengths: Sequence[int]) -> None:
+        if len(lengths) < 2 or min(lengths) < 1 or sum(lengths) != len(images):
+            raise UsageError("frames of at least two videos are needed to learn from")
+        self.images = images
+        self.lengths = np.array(lengths)
+        self.starts = np.cumsum(self.lengths) - self.lengths
+
+    @classmethod
+    def read(cls, footage: Footage, device: torch.device | str = "cpu", *, workers: int = 16) -> FrameBank:
+        """Every frame of some footage but the blank ones, which look alike in all videos."""
+
+        def shown(video: int) -> Tensor:
             images = footage.images(video, range(len(footage.times(video))))
             return images[~blank_frames(images)]
 
         with ThreadPoolExecutor(workers) as pool:
-            videos = [frames for frames in pool.map(read, range(len(footage))) if len(frames)]
-        if len(videos) < 2:
-            raise UsageError("frames of at least two videos are needed to learn from")
-        self.images = torch.cat(videos).to(device)
-        self.lengths = np.array([len(frames) for frames in videos])
-        self.starts = np.cumsum(self.lengths) - self.lengths
+            videos = [frames for frames in pool.map(shown, range(len(footage))) if len(frames)]
+        images = torch.cat(videos) if videos else torch.empty(0, 1, 1, 3, dtype=torch.uint8)
+        return cls(images.to(device), [len(frames) for frames in videos])
 
     def __len__(self) -> int:
         return len(self.lengths)

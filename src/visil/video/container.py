@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from visil.errors import VideoError
 from visil.video.paths import AnyPath, kind_of, reason_of_os_error
@@ -73,7 +73,7 @@ def open_video(path: AnyPath, threads: int = 1) -> Iterator[tuple[InputContainer
                 mode="r",
                 options=decoder_options if pyav_version() >= 17 else {},
                 container_options=container_options,
-                metadata_errors="replace",
+                **_lenient_metadata(),
             )
         except av.error.FFmpegError as error:
             raise VideoError(path, _why_not_video(path)) from error
@@ -86,6 +86,11 @@ def open_video(path: AnyPath, threads: int = 1) -> Iterator[tuple[InputContainer
         yield container, stream
     finally:
         container.close()
+
+
+def _lenient_metadata() -> dict[str, Any]:
+    """Names in the file that are not UTF-8 are no reason to refuse it; from 19 on, PyAV needs no telling."""
+    return {"metadata_errors": "replace"} if pyav_version() < 19 else {}
 
 
 def pyav_version() -> int:

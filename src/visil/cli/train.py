@@ -1,0 +1,114 @@
+"""``visil train`` and ``visil fit-whitening``: learn a model from videos."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from visil.errors import UsageError
+
+
+def train(
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG", help="A YAML file; the paper's settings without one.")
+    ] = None,
+    videos: Annotated[
+        list[Path] | None, typer.Option(metavar="PATH", help="Videos or folders to learn from.")
+    ] = None,
+    annotations: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Which stretches of them show the same.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the model goes.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="What to start from.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    triplets: Annotated[
+        int | None, typer.Option(min=1, help="Triplets that each pool gives an epoch.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Triplets of one step.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Go on from the checkpoint in the output folder.")
+    ] = True,
+    tensorboard: Annotated[
+        bool | None, typer.Option("--tensorboard", help="Write TensorBoard scalars beside the log.")
+    ] = None,
+) -> None:
+    """Train a model on a folder of videos, or as a file says. Run it again to go on where it was stopped.
+
+    On several GPUs: torchrun --nproc-per-node 4 -m visil train CONFIG
+    """
+    from visil.training.config import TrainConfig
+    from visil.training.config_file import read_train_config
+    from visil.training.distributed import own_rank
+    from visil.training.run import train as run
+
+    settings = read_train_config(config) if config is not None else TrainConfig()
+    sections: dict[str, dict[str, Any]] = {
+        "data": {
+            "videos": tuple(map(str, videos)) if videos else None,
+            "annotations": annotations and str(annotations),
+            "triplets": triplets,
+        },
+        "model": {"start": model},
+        "optim": {"epochs": epochs, "batch": batch, "lr": lr},
+    }
+    changed: dict[str, Any] = {
+        name: replace(getattr(settings, name), **_given(values)) for name, values in sections.items()
+    }
+    top = {"out": out and str(out), "seed": seed, "device": device, "tensorboard": tensorboard}
+    settings = replace(settings, **changed, **_given(top))
+    outcome = run(settings, resume=resume, tell=lambda line: typer.echo(line, err=True))
+    line = (
+        f"{settings.out}: epoch {outcome.best_epoch} was best, mAP {outcome.best_map:.3f} on held-out videos "
+        f"({outcome.start_map:.3f} before training)"
+    )
+    if outcome.stopped:
+        line = f"stopped after step {outcome.steps}: the same command goes on from there"
+    if own_rank() == 0:
+        typer.echo(line)
+    if outcome.stopped:
+        raise typer.Exit(128 + signal.SIGINT)
+
+
+def fit_whitening(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Videos and folders.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the model goes.")],
+    backbone: Annotated[str, typer.Option(help="lite0, lite1, lite2 or resnet50.")] = "lite0",
+    stages: Annotated[
+        str | None, typer.Option(help="Stages pooled, such as 1,2,3; the usual ones if not given.")
+    ] = None,
+    levels: Annotated[str, typer.Option(help="Grids of regions, such as 3 or 1,2,3.")] = "3",
+    dim: Annotated[int | None, typer.Option(min=1, help="Channels kept; all if not given.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Fit the whitening of a backbone on videos, and write ViSiL_f+W: a model without anything trained."""
+    from visil.training.distributed import chosen_device
+    from visil.training.fit_whitening import fit_whitening as fit
+    from visil.training.fit_whitening import whitened_config
+    from visil.training.progress import video_progress
+
+    pooled = _numbers("stages", stages) if stages is not None else None
+    config = whitened_config(backbone, pooled, _numbers("levels", levels), dim)
+    with video_progress("reading") as progress:
+        result = fit(paths, config, chosen_device(device), progress)
+    for path, reason in result.failed:
+        typer.echo(f"left out: {path}: {reason}", err=True)
+    result.model.save_pretrained(out)
+    typer.echo(f"{out}: {config.name}, fitted on {result.vectors} vectors of {result.videos} videos")
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _numbers(name: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"{name} must be whole numbers with commas between, not {text!r}") from None

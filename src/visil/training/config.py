@@ -1,0 +1,161 @@
+"""Everything a training run can be told, as data; the defaults are the paper's (Sec. 5.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from visil.config import Attention
+from visil.errors import UsageError
+
+Part = Literal["attention", "comparator", "whitening", "backbone"]
+Precision = Literal["fp32", "bf16", "fp16"]
+Augmentation = Literal["paper", "heavy", "mild"]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What to learn from."""
+
+    videos: tuple[str, ...] = ()
+    """Files and folders."""
+    annotations: str | None = None
+    """Which stretches of which videos show the same: the paper's first pool. None: made positives alone."""
+    validation: tuple[str, ...] = ()
+    """Files and folders to validate on; empty: a share of the training videos is held out."""
+    held_out: float = 0.1
+    """That share."""
+    fps: float | None = None
+    """Frames a second; None: as the model samples."""
+    window: int = 64
+    """W, frames of a snippet."""
+    triplets: int = 1000
+    """T, triplets a pool gives each epoch."""
+    strings: int = 0
+    """Above 0, beyond the paper: snippets are strung together from so many clips; for collections of short ones."""
+    words: int = 1000
+    """Words of each layer's codebook, by which hard negatives are found."""
+    without_hard: Literal["nearest", "skip"] = "nearest"
+    """A video without hard negatives: has the most similar ones instead, or is left out as in the paper."""
+    cache: str | None = None
+    """Where decoded frames are kept; None: in the output folder."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What to train: a model to start from, and what to change about it. None: as it is there."""
+
+    start: str = "default"
+    """The default model, a preset of the paper, a model folder or a hub id."""
+    name: str | None = None
+    backbone: str | None = None
+    backbone_weights: str | None = None
+    stages: tuple[int, ...] | None = None
+    levels: tuple[int, ...] | None = None
+    dim: int | None = None
+    attention: Attention | Literal["none"] | None = "context"
+    comparator: Literal["replicate", "zeros", "none"] | None = "replicate"
+    symmetric: bool | None = None
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """Eq. 7 to 9, or the contrastive losses of S2VS."""
+
+    kind: Literal["triplet", "infonce"] = "triplet"
+    """``infonce`` sets each pair against all others in the batch; with several processes, of the same process."""
+    margin: float = 0.5
+    """γ of Eq. 7."""
+    regularisation: float = 0.1
+    """r of Eq. 9."""
+    temperature: float = 0.03
+    """τ of InfoNCE."""
+    hard_negative: float = 3.0
+    """Weight of the hardest negatives and of self-similarity beside InfoNCE."""
+
+
+@dataclass(frozen=True)
+class OptimConfig:
+    """How to learn. Adam; weight decay, where there is any, is decoupled (AdamW)."""
+
+    epochs: int = 100
+    batch: int = 1
+    """Triplets of one step, over all processes together."""
+    lr: float = 1e-5
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: int = 0
+    """Steps in which the rate rises to ``lr``."""
+    weight_decay: float = 0.0
+    precision: Precision = "fp32"
+    trainable: tuple[Part, ...] = ("attention", "comparator")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    augmentation: Augmentation = "paper"
+    """Transforms of made positives: one of each kind as in the paper, or the stronger mixtures of its successors."""
+    seed: int = 0
+    out: str = "trained"
+    """Folder of the best model, the checkpoints and the log."""
+    device: str = "auto"
+    """Torch's name of the device; auto: CUDA where there is one."""
+    checkpoint_steps: int = 500
+    """Steps between checkpoints; there is one after each epoch besides."""
+    tensorboard: bool = False
+    """Write TensorBoard scalars beside the log."""
+
+    def __post_init__(self) -> None:
+        data, loss, optim = self.data, self.loss, self.optim
+        _at_least("data.window", data.window, 4)
+        _at_least("data.triplets", data.triplets, 1)
+        _at_least("data.strings", data.strings, 0)
+        _at_least("data.words", data.words, 1)
+        _require(0 < data.held_out < 1, "data.held_out must lie between 0 and 1", data.held_out)
+        _require(data.fps is None or 0 < data.fps <= 1000, "data.fps must be above 0", data.fps)
+        for name, value in (("margin", loss.margin), ("regularisation", loss.regularisation)):
+            _require(0 <= value < math.inf, f"loss.{name} must be 0 or more", value)
+        _require(0 < loss.temperature < math.inf, "loss.temperature must be above 0", loss.temperature)
+        _require(
+            0 <= loss.hard_negative < math.inf, "loss.hard_negative must be 0 or more", loss.hard_negative
+        )
+        _at_least("optim.epochs", optim.epochs, 1)
+        _at_least("optim.batch", optim.batch, 1)
+        _at_least("optim.warmup", optim.warmup, 0)
+        _require(0 < optim.lr < math.inf, "optim.lr must be above 0", optim.lr)
+        _require(
+            0 <= optim.weight_decay < math.inf, "optim.weight_decay must be 0 or more", optim.weight_decay
+        )
+        _require(bool(optim.trainable), "optim.trainable must name a part", optim.trainable)
+        _at_least("checkpoint_steps", self.checkpoint_steps, 1)
+        _at_least("seed", self.seed, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a configuration file would hold it."""
+        return asdict(self)
+
+    def decisive(self) -> dict[str, Any]:
+        """The settings that results depend on, flat (``loss.margin``): a run is resumed only under the same."""
+        aside = {"out", "device", "checkpoint_steps", "tensorboard", "data.cache"}
+        flat: dict[str, Any] = {}
+        for name, value in self.to_dict().items():
+            if isinstance(value, dict):
+                flat |= {f"{name}.{inner}": v for inner, v in value.items()}
+            else:
+                flat[name] = value
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in flat.items() if k not in aside}
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    _require(value >= least, f"{name} must be {least} or more", value)
+
+
+def _require(condition: bool, message: str, value: object) -> None:
+    if not condition:
+        raise UsageError(f"{message}, not {value!r}")

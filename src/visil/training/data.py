@@ -1,0 +1,194 @@
+"""What a run learns from and is judged by: footage split in two, and a sampler over mined pools."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from visil.errors import UsageError
+from visil.files import replacing
+from visil.model import ViSiL
+from visil.training.config import DataConfig, TrainConfig
+from visil.training.distributed import Processes
+from visil.training.footage import CachedFootage, Footage, Progress
+from visil.training.mining import Miner, footage_words, related_groups
+from visil.training.pools import AnnotatedPool, ArtificialPool, Pool, Related
+from visil.training.segments import SegmentPair, located, positives, read_segments
+from visil.training.triplets import TripletSampler
+from visil.video import Sampling
+
+NEGATIVES = "negatives.json"
+"""What mining found, in the output folder: the same for every process, and for a run that goes on."""
+
+Tell = Callable[[str], None]
+"""Called with a line for people."""
+
+
+class SomeFootage:
+    """Some videos of other footage, numbered from 0."""
+
+    def __init__(self, footage: Footage, videos: Sequence[int]) -> None:
+        self._footage, self._videos = footage, list(videos)
+        self.names = [footage.names[video] for video in videos]
+
+    def __len__(self) -> int:
+        return len(self._videos)
+
+    def times(self, video: int) -> Tensor:
+        """Seconds of each frame."""
+        return self._footage.times(self._videos[video])
+
+    def images(self, video: int, positions: Sequence[int]) -> Tensor:
+        """The frames at these positions."""
+        return self._footage.images(self._videos[video], positions)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Videos to learn from and videos to validate on, and the annotated pairs among each."""
+
+    training: Footage
+    validation: Footage
+    pairs: list[SegmentPair[int]]
+    validation_pairs: list[SegmentPair[int]]
+
+    def identity(self) -> dict[str, str]:
+        """Tells collections apart: names and lengths of all videos."""
+        parts = {"videos": self.training, "validation videos": self.validation}
+        return {name: f"{len(footage)} ({_digest(footage)})" for name, footage in parts.items()}
+
+
+def read_footage(
+    config: DataConfig, sampling: Sampling, cache: Path, tell: Tell, progress: Progress | None = None
+) -> Split:
+    """Decode what is not decoded yet; videos that cannot be read are told of and left out."""
+    if not config.videos:
+        raise UsageError("no videos to learn from: set data.videos, or give --videos")
+    footage = _read(config.videos, sampling, cache, tell, progress)
+    pairs: list[SegmentPair[int]] = []
+    if config.annotations is not None:
+        pairs, missing = located(read_segments(config.annotations), footage.names)
+        if missing:
+            tell(f"annotated but not there, and left out: {len(missing)} videos, such as {missing[0]}")
+    if config.validation:
+        held = _read(config.validation, sampling, cache, tell, progress)
+        held_pairs: list[SegmentPair[int]] = []
+        if config.annotations is not None:
+            held_pairs, _ = located(read_segments(config.annotations), held.names)
+        return _checked(Split(footage, held, pairs, held_pairs))
+    return _checked(split(footage, pairs, config.held_out))
+
+
+def split(footage: Footage, pairs: Sequence[SegmentPair[int]], share: float, seed: int = 0) -> Split:
+    """Hold out about this share of the videos; related ones stay together."""
+    groups = related_groups(len(footage), [(pair.query, pair.target) for pair in pairs])
+    wanted = max(2, round(share * len(footage)))
+    held: set[int] = set()
+    for group in np.random.default_rng(seed).permutation(np.unique(groups)):
+        members = np.flatnonzero(groups == group).tolist()
+        if len(held) < wanted and len(held) + len(members) <= max(wanted, len(footage) // 2):
+            held.update(members)
+    parts = [[v for v in range(len(footage)) if (v in held) == side] for side in (False, True)]
+    numbered = [{video: number for number, video in enumerate(part)} for part in parts]
+    found = [
+        [
+            SegmentPair(own[p.query], p.query_span, own[p.target], p.target_span)
+            for p in pairs
+            if p.query in own and p.target in own
+        ]
+        for own in numbered
+    ]
+    return Split(SomeFootage(footage, parts[0]), SomeFootage(footage, parts[1]), found[0], found[1])
+
+
+def triplet_sampler(
+    config: TrainConfig, model: ViSiL, data: Split, processes: Processes, *, anew: bool
+) -> tuple[TripletSampler, Related]:
+    """A sampler over both pools, and which videos may show the same; mined by the first process only.
+
+    What was mined before, from the same videos in the same way, is used again unless ``anew``.
+    """
+    path = Path(config.out) / NEGATIVES
+    key = {**data.identity(), "start": config.model.start, **_mining(config.data), "seed": config.seed}
+    if processes.first and (anew or _mined(path, key) is None):
+        mined = _mine(config, model, data)
+        with replacing(path) as fresh:
+            fresh.write_text(json.dumps({"key": key, **mined}), "utf-8")
+    processes.wait()
+    found = _mined(path, key)
+    if found is None:
+        raise UsageError(f"{path}: changed while training began; start again")
+    pairs = positives(data.pairs)
+    videos = list(range(len(data.training)))
+    pools: list[Pool] = [ArtificialPool(videos, found["artificial"])]
+    if pairs:
+        pools.insert(0, AnnotatedPool(pairs, found["annotated"]))
+    related = [frozenset(some) for some in found["related"]]
+    times = [data.training.times(video) for video in videos]
+    sampler = TripletSampler(
+        pools,
+        times,
+        config.data.triplets,
+        config.data.window,
+        seed=config.seed,
+        strings=config.data.strings,
+        related=related,
+    )
+    return sampler, related
+
+
+def _mine(config: TrainConfig, model: ViSiL, data: Split) -> dict[str, Any]:
+    words, bags = footage_words(model, data.training, config.data.words, seed=config.seed)
+    times = [data.training.times(video) for video in range(len(data.training))]
+    miner = Miner(words, times, bags.vocabulary, data.pairs, fallback=config.data.without_hard)
+    return {
+        "annotated": miner.annotated(positives(data.pairs)),
+        "artificial": miner.artificial(range(len(data.training))),
+        "related": [sorted(some) for some in miner.related()],
+    }
+
+
+def _mining(config: DataConfig) -> dict[str, Any]:
+    return {"words": config.words, "without_hard": config.without_hard, "annotations": config.annotations}
+
+
+def _mined(path: Path, key: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("key") == key else None
+
+
+def _read(
+    paths: Sequence[str], sampling: Sampling, cache: Path, tell: Tell, progress: Progress | None
+) -> CachedFootage:
+    footage = CachedFootage(paths, cache, sampling, progress=progress)
+    for path, reason in footage.failed:
+        tell(f"left out: {path}: {reason}")
+    for path, first in footage.copies:
+        tell(f"left out: {path}: the same as {first}")
+    return footage
+
+
+def _checked(data: Split) -> Split:
+    for footage, what in ((data.training, "learn from"), (data.validation, "validate on")):
+        if len(footage) < 2:
+            raise UsageError(f"at least two readable videos are needed to {what}, found {len(footage)}")
+    return data
+
+
+def _digest(footage: Footage) -> str:
+    digest = hashlib.sha256()
+    for video, name in enumerate(footage.names):
+        digest.update(
+            f"{PurePath(name).name} {len(footage.times(video))}\n".encode("utf-8", "surrogateescape")
+        )
+    return digest.hexdigest()[:12]

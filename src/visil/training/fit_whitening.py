@@ -1,0 +1,71 @@
+"""``visil fit-whitening``: videos through a backbone into a PCA, frame by frame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from visil.backbones import BACKBONES, backbone_spec
+from visil.config import ViSiLConfig
+from visil.errors import UsageError, VideoError
+from visil.index.discover import discover
+from visil.model import ViSiL
+from visil.video import stream_frames
+from visil.whitening import PCA
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model with a new whitening, and what it was fitted on."""
+
+    model: ViSiL
+    videos: int
+    vectors: int
+    failed: list[tuple[str, str]]
+    """Videos left out, each with the reason."""
+
+
+def whitened_config(
+    backbone: str, stages: tuple[int, ...] | None, levels: tuple[int, ...], dim: int | None
+) -> ViSiLConfig:
+    """ViSiL_f+W on a backbone; ``lite0`` is short for ``efficientnet-lite0``."""
+    name = backbone if backbone in BACKBONES else f"efficientnet-{backbone}"
+    spec = backbone_spec(name if name in BACKBONES else backbone)
+    channels = spec.build().channels
+    if stages is None:
+        # Of EfficientNet-Lite, as in the default model; of ResNet-50, all four, as in the paper.
+        stages = (1, 2, 3) if name.startswith("efficientnet") else tuple(range(len(channels)))
+    width = sum(channels[i] for i in stages if 0 <= i < len(channels))
+    return ViSiLConfig(
+        name=f"visil-{backbone}-f+w", backbone=name, stages=stages, levels=levels, dim=dim or width
+    )
+
+
+@torch.no_grad()
+def fit_whitening(
+    paths: Sequence[str | os.PathLike[str]],
+    config: ViSiLConfig,
+    device: torch.device,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Fitted:
+    """Fit on every frame of every video named or below a folder named; what cannot be read is left out."""
+    model = ViSiL(config, with_backbone=False).load_backbone().to(device)
+    files = list(discover(paths))
+    pca = PCA()
+    failed: list[tuple[str, str]] = []
+    for number, file in enumerate(files, start=1):
+        try:
+            with stream_frames(file, config.sampling) as stream:
+                for batch in stream:
+                    pca.partial_fit(model.region_vectors(batch.images))
+        except VideoError as error:
+            failed.append((os.fspath(file), error.reason))
+        if progress is not None:
+            progress(number, len(files), os.fspath(file))
+    if len(failed) == len(files):
+        raise UsageError(f"no video to fit on: {failed[0][1] if failed else 'none was found'}")
+    model.whitening = pca.whitening(config.dim, whiten=config.whiten).to(device)
+    return Fitted(model, len(files) - len(failed), pca.count_, failed)

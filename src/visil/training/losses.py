@@ -1,0 +1,86 @@
+"""What training lowers: Eq. 7 to 9 of the paper, and beyond it the contrastive terms of its successors.
+
+Similarities are CS_v in [-1, 1], as :mod:`visil.training.batches` gives them. Every loss is a mean over the batch,
+so its size does not depend on how many items a batch holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from visil.errors import UsageError
+
+EPSILON = 1e-6
+"""Keeps the logarithms of 0 finite."""
+
+
+def triplet_loss(positive: Tensor, negative: Tensor, margin: float = 0.5) -> Tensor:
+    """L_tr of Eq. 7 from CS_v(v, v⁺) and CS_v(v, v⁻) of every triplet: max{0, negative - positive + γ}, its mean."""
+    return F.relu(negative - positive + margin).mean()
+
+
+def similarity_regularisation(output: Tensor) -> Tensor:
+    """L_reg of Eq. 8 for each S_v [..., X', Y'] before hard tanh: how far its cells lie outside [-1, 1], summed."""
+    return (F.relu(output - 1) + F.relu(-1 - output)).sum(dim=(-2, -1))
+
+
+def total(loss: Tensor, regularisation: Tensor, weight: float = 0.1) -> Tensor:
+    """L of Eq. 9: the loss plus r times L_reg."""
+    return loss + weight * regularisation
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Which pairs of a batch are what, bool [N, M]; a pair in neither mask counts for nothing."""
+
+    positive: Tensor
+    negative: Tensor
+    itself: Tensor
+    """Pairs of a video with itself."""
+
+    def __post_init__(self) -> None:
+        shapes = {tuple(mask.shape) for mask in (self.positive, self.negative, self.itself)}
+        if len(shapes) != 1 or (self.positive & self.negative).any():
+            raise UsageError("the masks of a batch must have one shape and share no pair")
+
+
+def info_nce(similarity: Tensor, pairs: Pairs, temperature: float = 0.03) -> Tensor:
+    """InfoNCE: each positive pair against all negatives of the same query (row), mean over positive pairs.
+
+    -log(e^(s⁺/τ) / (e^(s⁺/τ) + Σ e^(s⁻/τ))), with s = CS_v / 2 + 0.5 in [0, 1].
+    """
+    logits = rescaled(similarity) / temperature
+    against = torch.logsumexp(logits.masked_fill(~pairs.negative, -torch.inf), dim=1, keepdim=True)
+    per_pair = torch.logaddexp(logits, against) - logits
+    return _mean_where(per_pair, pairs.positive)
+
+
+def hard_negative(similarity: Tensor, pairs: Pairs) -> Tensor:
+    """-log(1 - s) of each query's most similar negative, mean over queries that have one."""
+    hardest = rescaled(similarity).masked_fill(~pairs.negative, -torch.inf).amax(dim=1)
+    found = pairs.negative.any(dim=1)
+    return _mean_where(_minus_log(1 - hardest.masked_fill(~found, 0.0)), found)
+
+
+def self_similarity(similarity: Tensor, pairs: Pairs) -> Tensor:
+    """-log s of each video with itself: a video is most like itself."""
+    return _mean_where(_minus_log(rescaled(similarity)), pairs.itself)
+
+
+def rescaled(similarity: Tensor) -> Tensor:
+    """CS_v in [-1, 1] to [0, 1]."""
+    return similarity / 2 + 0.5
+
+
+def _minus_log(share: Tensor) -> Tensor:
+    """-log, from 0 at 1 to a large finite number at 0."""
+    return -torch.log((share.clamp(min=0) + EPSILON) / (1 + EPSILON))
+
+
+def _mean_where(values: Tensor, mask: Tensor) -> Tensor:
+    """The mean over the cells a mask names; 0, still differentiable, where it names none."""
+    return values.masked_fill(~mask, 0.0).sum() / mask.sum().clamp(min=1)

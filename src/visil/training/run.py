@@ -1,0 +1,114 @@
+"""A training run from its configuration: footage, whitening, mined triplets, the loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from visil.config import read_config
+from visil.errors import ModelError, UsageError
+from visil.model import ViSiL
+from visil.training.config import Augmentation, TrainConfig
+from visil.training.data import Split, Tell, read_footage, triplet_sampler
+from visil.training.distributed import Processes, joined
+from visil.training.embedding import SnippetEmbedder
+from visil.training.footage import Footage
+from visil.training.interrupt import stop_on_interrupt
+from visil.training.memory import RememberedFootage
+from visil.training.parts import learning_parts
+from visil.training.progress import step_progress, video_progress
+from visil.training.start import fit_on_footage, starting_model
+from visil.training.trainer import Outcome, Trainer
+from visil.training.transforms import Heavy, Mild, PaperPositive, PictureTransform
+from visil.training.validation import Validation, edited_copies
+
+START = "start"
+"""Folder of the model that training began with, where its whitening was fitted by the run itself."""
+
+VALIDATION_SEED = 1
+"""Of the edits that every run is validated on."""
+
+
+def train(config: TrainConfig, *, resume: bool = True, tell: Tell = print, quiet: bool = False) -> Outcome:
+    """Train as ``config`` says, in this process or in all that torchrun started; ``tell`` gets lines for people."""
+    with joined(config.device) as processes:
+        if not processes.first:
+            tell, quiet = _nothing, True
+        out = Path(config.out)
+        _make(out)
+        start = starting_model(config)
+        model = start.model.to(processes.device)
+        data = _footage(config, model, processes, tell, quiet)
+        if start.fit_whitening:
+            _whiten(model, data.training, out, processes, resume)
+        sampler, related = triplet_sampler(config, model, data, processes, anew=not resume)
+        learning = learning_parts(model, config.optim.trainable)
+        pictures = RememberedFootage(data.training)
+        embedder = SnippetEmbedder(model, pictures, recipe(config.augmentation), learning)
+        copies = edited_copies(data.validation, config.data.window, VALIDATION_SEED, data.validation_pairs)
+        judged = SnippetEmbedder(model, data.validation, recipe(config.augmentation), learning)
+        trainer = Trainer(
+            config,
+            model,
+            embedder,
+            sampler,
+            Validation(judged, *copies),
+            related=related,
+            processes=processes,
+            identity=data.identity(),
+        )
+        with stop_on_interrupt() as stop, step_progress(quiet) as on_step:
+            return trainer.run(resume=resume, on_step=on_step, stop=stop)
+
+
+def recipe(name: Augmentation) -> PictureTransform:
+    """The picture transforms of a configuration."""
+    recipes: dict[Augmentation, PictureTransform] = {
+        "paper": PaperPositive(),
+        "heavy": Heavy(),
+        "mild": Mild(),
+    }
+    return recipes[name]
+
+
+def _footage(config: TrainConfig, model: ViSiL, processes: Processes, tell: Tell, quiet: bool) -> Split:
+    """Decoded by the first process; the others then find the frames on disk."""
+    cache = Path(config.data.cache) if config.data.cache is not None else Path(config.out) / "frames"
+    if not processes.first:
+        processes.wait()
+    with video_progress("reading", quiet) as progress:
+        data = read_footage(config.data, model.config.sampling, cache, tell, progress)
+    if processes.first:
+        processes.wait()
+    tell(f"{len(data.training)} videos to learn from, {len(data.validation)} to validate on")
+    return data
+
+
+def _whiten(model: ViSiL, footage: Footage, out: Path, processes: Processes, resume: bool) -> None:
+    """Fit the whitening once, and give it to every process and to a run that goes on."""
+    folder = out / START
+    if processes.first and not (resume and _has(folder, model)):
+        fit_on_footage(model, footage)
+        model.save_pretrained(folder, include_backbone=False)
+    processes.wait()
+    found = ViSiL.from_pretrained(folder).whitening
+    if found is None or not _has(folder, model):
+        raise UsageError(f"{folder}: changed while training began; start again")
+    model.whitening = found.to(model.device)
+
+
+def _has(folder: Path, model: ViSiL) -> bool:
+    try:
+        return read_config(folder) == model.config
+    except ModelError:
+        return False
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made the output folder: {error.strerror}") from error
+
+
+def _nothing(_: str) -> None:
+    """The other processes keep quiet."""

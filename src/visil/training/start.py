@@ -1,0 +1,105 @@
+"""The model that training begins with: a finished one or a preset, with what the configuration changes about it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from visil.loading import load
+from visil.model import ViSiL
+from visil.presets import PRESETS
+from visil.training.config import TrainConfig
+from visil.training.footage import Footage
+from visil.whitening import PCA
+
+FRAMES = 64
+"""Frames that go through the backbone together while a whitening is fitted."""
+
+VECTORS = 1_000_000
+"""Region vectors a whitening is fitted on, at most about: as many as the paper's."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model, and whether its whitening has yet to be fitted."""
+
+    model: ViSiL
+    fit_whitening: bool
+
+
+def starting_model(config: TrainConfig) -> Start:
+    """The model of ``config.model``; parts that the model it starts from has in the same shape are taken over."""
+    wanted = config.model
+    is_preset = wanted.start.lower().replace("_", "-") in PRESETS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a preset is untrained is why we are here
+        base = load(wanted.start, backbone=wanted.backbone, backbone_weights=wanted.backbone_weights)
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("stages", "levels", "dim", "symmetric")
+        if (value := getattr(wanted, name)) is not None
+    }
+    for name in ("attention", "comparator"):
+        value = getattr(wanted, name)
+        if value is not None:
+            changes[name] = None if value == "none" else value
+    if config.data.fps is not None:
+        changes["sampling"] = replace(base.config.sampling, fps=config.data.fps)
+    # A calibration belongs to the scores it was fitted on, and those are about to change.
+    changes |= {"name": wanted.name or f"{base.config.name}-trained", "calibration": None}
+    settings = base.config.replaced(**changes)
+    if wanted.stages is not None and wanted.dim is None and settings.dim is not None:
+        settings = settings.replaced(dim=min(settings.dim, _width(base, wanted.stages)))
+    model = ViSiL(settings, with_backbone=False)
+    model.backbone, model.why_no_backbone = base.backbone, base.why_no_backbone
+    for part in ("whitening", "attention", "comparator"):
+        _take_over(getattr(model, part), getattr(base, part))
+    same = all(getattr(settings, name) == getattr(base.config, name) for name in ("stages", "dim", "pooling"))
+    return Start(model, model.whitening is not None and (is_preset or not same))
+
+
+@torch.no_grad()
+def fitted(model: ViSiL, batches: Iterable[Tensor]) -> PCA:
+    """A PCA of the model's region vectors of frames uint8 [B, H, W, 3]."""
+    pca = PCA()
+    for images in batches:
+        for some in images.split(FRAMES):
+            pca.partial_fit(model.region_vectors(some))
+    return pca
+
+
+def fit_on_footage(model: ViSiL, footage: Footage, vectors: int = VECTORS) -> None:
+    """Fit the model's whitening on frames spread evenly over all videos."""
+    counts = [len(footage.times(video)) for video in range(len(footage))]
+    regions = _regions(model, footage)
+    every = max(1, round(sum(counts) * regions / vectors))
+    batches = (
+        footage.images(video, range(start, min(start + FRAMES * every, count), every))
+        for video, count in enumerate(counts)
+        for start in range(0, count, FRAMES * every)
+    )
+    pca = fitted(model, batches)
+    model.whitening = pca.whitening(model.config.dim, whiten=model.config.whiten).to(model.device)
+
+
+def _regions(model: ViSiL, footage: Footage) -> int:
+    with torch.no_grad():
+        return model.region_vectors(footage.images(0, [0])).shape[1]
+
+
+def _width(base: ViSiL, stages: tuple[int, ...]) -> int:
+    channels = base.backbone.channels if base.backbone is not None else ()
+    return sum(channels[i] for i in stages if i < len(channels)) or base.channels
+
+
+def _take_over(part: nn.Module | None, old: nn.Module | None) -> None:
+    if part is None or old is None or type(part) is not type(old):
+        return
+    state = old.state_dict()
+    if {k: v.shape for k, v in part.state_dict().items()} == {k: v.shape for k, v in state.items()}:
+        part.load_state_dict(state)

@@ -1,0 +1,117 @@
+"""How well a model finds originals: edited copies of held-out videos as queries, their mean average precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from visil.training.batches import VideoBatch, compare_all
+from visil.training.distributed import Processes
+from visil.training.mining import related_groups
+from visil.training.segments import SegmentPair
+from visil.training.transforms.temporal import FOREIGN, draw
+from visil.training.triplets import Snippet
+
+if TYPE_CHECKING:
+    from visil.training.embedding import SnippetEmbedder
+    from visil.training.footage import Footage
+
+LONGEST = 256
+"""Frames of a held-out video that take part: its first ones."""
+
+TOGETHER = 32
+"""Queries, and items of the database, compared at once."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """An edited copy, and which items of the database it was made from."""
+
+    snippet: Snippet
+    relevant: frozenset[int]
+
+
+def average_precision(scores: Sequence[float] | Tensor, relevant: Set[int]) -> float:
+    """AP of a ranking by score: the mean, over relevant items, of the share of relevant ones down to each.
+
+    With one relevant item it is 1 / rank. Equal scores are ranked as unluckily as they could be.
+    """
+    values = torch.as_tensor(scores, dtype=torch.float64).tolist()
+    ranking = sorted(range(len(values)), key=lambda i: (-values[i], i in relevant))
+    found, total = 0, 0.0
+    for rank, item in enumerate(ranking, start=1):
+        if item in relevant:
+            found += 1
+            total += found / rank
+    return total / max(len(relevant), 1)
+
+
+def edited_copies(
+    footage: Footage, window: int, seed: int, pairs: Iterable[SegmentPair[int]] = ()
+) -> tuple[list[Query], list[Snippet]]:
+    """A query for every video, a stretch of it changed in time and picture; and the database, the videos themselves.
+
+    Relevant are the video itself and those that annotated ``pairs`` relate to it.
+    """
+    groups = related_groups(len(footage), [(pair.query, pair.target) for pair in pairs])
+    queries, database = [], []
+    for video in range(len(footage)):
+        rng = np.random.default_rng([seed, video])
+        length = min(len(footage.times(video)), LONGEST)
+        database.append(Snippet(tuple((video, position) for position in range(length)), None))
+        size = min(length, window)
+        start = int(rng.integers(length - size + 1))
+        _, positions = draw(size, rng)
+        frames = tuple((video, start + position) for position in positions if position != FOREIGN)[:window]
+        relevant = frozenset(np.flatnonzero(groups == groups[video]).tolist())
+        queries.append(Query(Snippet(frames, int(rng.integers(2**31))), relevant))
+    return queries, database
+
+
+class Validation:
+    """Queries and a database whose frozen vectors are computed once."""
+
+    def __init__(
+        self, embedder: SnippetEmbedder, queries: Sequence[Query], database: Sequence[Snippet]
+    ) -> None:
+        self.embedder = embedder
+        self.queries = list(queries)
+        self.database = list(database)
+        self._frozen: dict[Snippet, Tensor] = {}
+
+    @torch.no_grad()
+    def mean_average_precision(self, processes: Processes | None = None) -> float:
+        """mAP of the model as it is now; every process takes its share of the queries."""
+        processes = processes or Processes()
+        mine = processes.mine(self.queries)
+        vectors = [self._vectors(query.snippet) for query in mine]
+        columns = []
+        for start in range(0, len(self.database), TOGETHER):
+            targets = VideoBatch.of([self._vectors(s) for s in self.database[start : start + TOGETHER]])
+            rows = [
+                compare_all(self.embedder.model, VideoBatch.of(some), targets).similarity.cpu()
+                for some in _parts(vectors, TOGETHER)
+            ]
+            columns.append(torch.cat(rows) if rows else torch.empty(0, len(targets)))
+        scores = torch.cat(columns, dim=1)
+        found = [average_precision(row, q.relevant) for row, q in zip(scores, mine, strict=True)]
+        total, count = processes.summed([sum(found), len(found)])
+        return total / max(count, 1)
+
+    def _vectors(self, snippet: Snippet) -> Tensor:
+        embedder = self.embedder
+        if embedder.backbone_learns or snippet.seed is None:  # the latter's are kept by the embedder
+            return embedder([snippet], [embedder.pictures(snippet)])[0]
+        if snippet not in self._frozen:
+            self._frozen[snippet] = embedder.frozen([snippet], [embedder.pictures(snippet)])[0]
+        return embedder.learned(self._frozen[snippet])
+
+
+def _parts(items: list[Tensor], size: int) -> Iterator[list[Tensor]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,133 @@
+"""``visil train`` as a user runs it: a folder of videos, a file of settings, Ctrl-C, mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import visil as package
+from synthetic import moving_scene, write_video
+from visil.cli.app import app
+from visil.errors import VisilError
+
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+QUICK = ("--triplets", "2", "--batch", "2", "--device", "cpu")
+
+
+def command(*arguments: str | os.PathLike[str]) -> list[str]:
+    return [sys.executable, "-m", "visil", *(os.fspath(argument) for argument in arguments)]
+
+
+def failure(*arguments: str | os.PathLike[str]) -> str:
+    """What the command says when it fails, as ``main`` prints it."""
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(done.exception, VisilError), done.output
+    return str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five short videos, and a file that is none."""
+    folder = tmp_path_factory.mktemp("videos")
+    for seed in range(5):
+        write_video(folder / f"{seed}.mp4", moving_scene(seed, 5, fps=4, size=(120, 160)), fps=4)
+    (folder / "broken.mp4").write_bytes(b"not a video")
+    return folder
+
+
+def test_a_folder_is_enough(videos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["train", "--videos", str(videos), "--out", str(out), "--epochs", "1", *QUICK]
+    )
+    assert done.exit_code == 0, done.output
+    told = done.stderr.splitlines()
+    assert told[0].startswith(f"left out: {videos / 'broken.mp4'}: ")
+    assert told[1] == "3 videos to learn from, 2 to validate on"
+    assert len(told) == 2
+    assert done.stdout.startswith(f"{out}: epoch 1 was best, mAP ")
+    assert [json.loads(line)["epoch"] for line in (out / "log.jsonl").read_text().splitlines()] == [0, 1]
+    model = package.load(out)
+    assert (model.config.attention, model.config.comparator) == ("context", "replicate")
+    assert model.config.calibration is None
+    shipped = package.load()
+    assert model.whitening is not None
+    assert shipped.whitening is not None
+    assert (model.whitening.projection == shipped.whitening.projection).all()
+
+
+def test_ctrl_c_leaves_a_checkpoint_that_only_the_same_run_takes(videos: Path, tmp_path: Path) -> None:
+    arguments = ("train", "--videos", videos, "--out", tmp_path, "--epochs", "1000", *QUICK)
+    running = subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    checkpoint = tmp_path / "last.pt"
+    while running.poll() is None and not checkpoint.exists():
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    printed, told = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert told.splitlines()[-1] == "visil: stopped"
+    assert "Traceback" not in told
+    steps = torch.load(checkpoint, weights_only=True)["standing"]["step"]
+    assert printed == f"stopped after step {steps}: the same command goes on from there\n"
+    before = len((tmp_path / "log.jsonl").read_text().splitlines())
+
+    refused = failure(*arguments, "--lr", "1e-3")
+    assert refused.startswith(
+        f"{checkpoint}: belongs to a run with optim.lr 1e-05, not 0.001: choose another output folder"
+    )
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    assert failure(*arguments).startswith(f"{checkpoint}: is damaged: delete it to ")
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == before
+
+
+def test_a_preset_has_its_whitening_fitted(videos: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "train.yaml"
+    settings.write_text(
+        f"""
+        data: {{videos: {videos}, window: 4, triplets: 2, fps: 2}}
+        model: {{start: visil-v, backbone: efficientnet-lite0, stages: [0], levels: [2], name: mine}}
+        loss: {{kind: infonce}}
+        optim: {{epochs: 1, batch: 2, precision: bf16}}
+        augmentation: heavy
+        out: {tmp_path / "out"}
+        device: cpu
+        """
+    )
+    done = CliRunner().invoke(app, ["train", str(settings)])
+    assert done.exit_code == 0, done.output
+    model, start = package.load(tmp_path / "out"), package.load(tmp_path / "out" / "start")
+    assert (model.config.name, model.config.dim, model.config.sampling.fps) == ("mine", 24, 2.0)
+    assert model.whitening is not None
+    assert start.whitening is not None
+    assert (model.whitening.mean == start.whitening.mean).all()
+    assert model.whitening.mean.abs().max() > 0
+
+
+def test_mistakes_are_one_line(videos: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "train.yaml"
+    settings.write_text("optim: {learning_rate: 1}")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for arguments, said in (
+        (("train", settings), f"{settings}: unknown setting optim.learning_rate: choose from batch,"),
+        (("train", "--out", tmp_path / "a"), "no videos to learn from: set data.videos, or give --videos"),
+        (
+            ("train", "--videos", empty, "--out", tmp_path / "b"),
+            "at least two readable videos are needed to learn from, found 0",
+        ),
+        (("train", "--videos", videos, "--out", settings), f"{settings}: cannot be made the output folder"),
+    ):
+        message = failure(*arguments)
+        assert message.startswith(said)
+        assert "\n" not in message

@@ -1,0 +1,69 @@
+"""Average precision by hand, the edited copies, and validation against the model's own scores."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toy_training import footage, toy_model
+from visil.training import validation
+from visil.training.distributed import Processes
+from visil.training.embedding import SnippetEmbedder
+from visil.training.segments import SegmentPair
+from visil.training.transforms import PaperPositive
+from visil.training.validation import Validation, average_precision, edited_copies
+
+
+def test_average_precision_by_hand() -> None:
+    assert average_precision([0.9, 0.5, 0.7], {2}) == 1 / 2
+    assert average_precision([0.9, 0.5, 0.7], {0}) == 1
+    # Ranks 1 and 3 of 0.9, 0.7, 0.5: (1/1 + 2/3) / 2
+    assert average_precision([0.9, 0.5, 0.7], {0, 1}) == pytest.approx(5 / 6)
+    assert average_precision([], set()) == 0
+
+
+def test_ties_count_against() -> None:
+    assert average_precision([0.5, 0.5, 0.5, 0.1], {1}) == 1 / 3
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=8), st.data())
+def test_one_relevant_item_is_its_rank(scores: list[int], data: st.DataObject) -> None:
+    item = data.draw(st.integers(0, len(scores) - 1))
+    ahead = sum(other >= scores[item] for i, other in enumerate(scores) if i != item)
+    assert average_precision(scores, {item}) == pytest.approx(1 / (ahead + 1))
+
+
+def test_copies_are_of_their_videos_and_repeatable() -> None:
+    queries, database = edited_copies(footage(), 8, seed=1)
+    assert (queries, database) == edited_copies(footage(), 8, seed=1)
+    assert queries != edited_copies(footage(), 8, seed=2)[0]
+    for video, (query, item) in enumerate(zip(queries, database, strict=True)):
+        assert query.relevant == {video}
+        assert {v for v, _ in query.snippet.frames} == {video}
+        assert 1 <= len(query.snippet.frames) <= 8
+        assert query.snippet.seed is not None
+        assert item.frames == tuple((video, position) for position in range(12))
+        assert item.seed is None
+    related, _ = edited_copies(footage(), 8, 1, [SegmentPair(2, (0, 5), 4, (0, 5))])
+    assert related[4].relevant == related[2].relevant == {2, 4}
+
+
+def test_scores_are_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "TOGETHER", 3)  # in several pieces on both sides
+    model = toy_model()
+    embedder = SnippetEmbedder(model, footage(), PaperPositive())
+    queries, database = edited_copies(footage(), 8, seed=1)
+    judged = Validation(embedder, queries, database)
+    found = judged.mean_average_precision()
+    expected = []
+    with torch.no_grad():
+        items = [embedder([s], [embedder.pictures(s)])[0] for s in database]
+        for query in queries:
+            vectors = embedder([query.snippet], [embedder.pictures(query.snippet)])[0]
+            scores = [model(vectors, item).item() for item in items]
+            (relevant,) = query.relevant
+            expected.append(1 / sum(score >= scores[relevant] for score in scores))
+    assert found == pytest.approx(sum(expected) / len(expected), abs=1e-6)
+    assert judged.mean_average_precision(Processes()) == found
