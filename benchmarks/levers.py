@@ -25,8 +25,10 @@ from copy_ranking import CopySet, report
 from visil.blank import blank_frames
 from visil.config import ViSiLConfig
 from visil.model import ViSiL
+from visil.training.config import FrameStage
 from visil.training.footage import CachedFootage
-from visil.training.frame_stage import FrameBank, FrameStage, train_frames
+from visil.training.frame_bank import FrameBank
+from visil.training.frame_stage import train_frames
 from visil.video import Sampling, is_video_path, read_frames
 from visil.whitening import PCA
 
@@ -40,7 +42,7 @@ BASE = ViSiLConfig(
     frame_pool=("max", "top3"),
     sampling=Sampling(resize=224, crop=224, fit="whole"),
 )
-STAGE = FrameStage(steps=2000)
+STAGE = FrameStage(steps=2000, twice=0.25, shift=0.5)
 SIDE = 288
 """Frames are decoded once at this size; a row that sees less has them scaled down."""
 
@@ -85,16 +87,20 @@ ROWS = {
     "strength 0.6": row(replace(STAGE, strength=0.6)),
     "strength 1.3": row(replace(STAGE, strength=1.3)),
     "spread": row(replace(STAGE, spread=0.1)),
+    "one moment a video": row(replace(STAGE, twice=0.0)),
+    "no shift": row(replace(STAGE, shift=0.0)),
+    "small pictures": row(replace(STAGE, scale=(0.2, 0.7))),
     "running mean": row(replace(STAGE, keep=0.998)),
     "side 256": row(sampling=Sampling(resize=256, crop=256, fit="whole")),
     "side 288": row(sampling=Sampling(resize=288, crop=288, fit="whole")),
 }
 
 
-def decoded(video: Path, fps: float) -> NDArray[np.uint8]:
-    """All frames of a clip that are not blank, whole, large enough for every row."""
-    images = read_frames(video, Sampling(fps=fps, resize=SIDE, crop=SIDE, fit="whole")).images
-    return images[~blank_frames(torch.from_numpy(images)).numpy()]
+def decoded(video: Path, fps: float) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    """All frames of a clip that are not blank, whole, large enough for every row; and their times."""
+    frames = read_frames(video, Sampling(fps=fps, resize=SIDE, crop=SIDE, fit="whole"))
+    keep = ~blank_frames(torch.from_numpy(frames.images)).numpy()
+    return frames.images[keep], frames.timestamps[keep]
 
 
 def read_bank(videos: Path, kept: Path, fps: float, device: torch.device) -> FrameBank:
@@ -103,11 +109,12 @@ def read_bank(videos: Path, kept: Path, fps: float, device: torch.device) -> Fra
         kept.mkdir(parents=True, exist_ok=True)
         files = sorted(path for path in videos.rglob("*") if is_video_path(path))
         with ProcessPoolExecutor() as pool:
-            parts = [p for p in pool.map(decoded, files, repeat(fps), chunksize=4) if len(p)]
-        np.save(kept / "images.npy", np.concatenate(parts))
-        np.save(kept / "lengths.npy", np.array([len(part) for part in parts]))
+            parts = [p for p in pool.map(decoded, files, repeat(fps), chunksize=4) if len(p[1])]
+        np.save(kept / "images.npy", np.concatenate([images for images, _ in parts]))
+        np.save(kept / "times.npy", np.concatenate([times for _, times in parts]))
+        np.save(kept / "lengths.npy", np.array([len(times) for _, times in parts]))
     images = torch.from_numpy(np.load(kept / "images.npy"))
-    return FrameBank(images.to(device), np.load(kept / "lengths.npy").tolist())
+    return FrameBank(images.to(device), np.load(kept / "times.npy"), np.load(kept / "lengths.npy").tolist())
 
 
 @torch.inference_mode()

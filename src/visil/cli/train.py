@@ -19,6 +19,10 @@ def train(
     videos: Annotated[
         list[Path] | None, typer.Option(metavar="PATH", help="Videos or folders to learn from.")
     ] = None,
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Videos or folders to validate on; else some are held out."),
+    ] = None,
     annotations: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Which stretches of them show the same.")
     ] = None,
@@ -52,6 +56,7 @@ def train(
     sections: dict[str, dict[str, Any]] = {
         "data": {
             "videos": tuple(map(str, videos)) if videos else None,
+            "validation": tuple(map(str, validation)) if validation else None,
             "annotations": annotations and str(annotations),
             "triplets": triplets,
         },
@@ -68,6 +73,9 @@ def train(
         f"{settings.out}: epoch {outcome.best_epoch} was best, mAP {outcome.best_map:.3f} on held-out videos "
         f"({outcome.start_map:.3f} before training)"
     )
+    if not outcome.epochs:
+        figures = f"mAP {outcome.best_map:.3f} on held-out videos ({outcome.start_map:.3f} before training)"
+        line = f"{settings.out}: {figures}"
     if outcome.stopped:
         line = f"stopped after step {outcome.steps}: the same command goes on from there"
     if own_rank() == 0:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from visil.config import Attention
 from visil.errors import UsageError
+from visil.similarity import Reduction
 
 Part = Literal["attention", "comparator", "whitening", "backbone"]
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -57,6 +58,12 @@ class ModelConfig:
     attention: Attention | Literal["none"] | None = "context"
     comparator: Literal["replicate", "zeros", "none"] | None = "replicate"
     symmetric: bool | None = None
+    frame_pool: tuple[Reduction, Reduction] | None = None
+    """How regions become the similarity of two frames; ("max", "top3"): by the best three."""
+    side: int | None = None
+    """Pixels of the square frames."""
+    fit: Literal["crop", "whole"] | None = None
+    """Their centre, or all of them pressed into the square."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class OptimConfig:
     """How to learn. Adam; weight decay, where there is any, is decoupled (AdamW)."""
 
     epochs: int = 100
+    """0: the frame stage alone."""
     batch: int = 1
     """Triplets of one step, over all processes together."""
     lr: float = 1e-5
@@ -92,6 +100,50 @@ class OptimConfig:
 
 
 @dataclass(frozen=True)
+class FrameStage:
+    """How frames are learned from."""
+
+    steps: int = 0
+    """Steps; 0: no such stage."""
+    batch: int = 192
+    """Frames of one step, mostly each from another video."""
+    fps: float = 4.0
+    """Frames a second that are learned from; more than videos are compared at, since every frame teaches."""
+    lr: float = 3e-4
+    """Of the backbone; the projection learns at the same rate."""
+    weight_decay: float = 1e-4
+    warmup: int = 100
+    temperature: float = 0.05
+    """τ of InfoNCE over frame similarities."""
+    composite: float = 0.5
+    """Share of edited views that are a picture in a picture or a split screen."""
+    scale: tuple[float, float] = (0.3, 0.7)
+    """Side of the small picture, as a share of the large one's."""
+    twice: float = 0.0
+    """Share of the batch that is a second moment of a video that is there already."""
+    apart: float = 1.5
+    """Seconds between two such moments, at least."""
+    shift: float = 0.0
+    """Seconds between the two views of a frame, at most."""
+    strength: float = 1.0
+    """Of the heavy edits."""
+    spread: float = 0.0
+    """Weight of a term that pushes each region away from its nearest stranger (the entropy term of SSCD)."""
+    keep: float = 0.0
+    """Decay of a running mean of all weights, which is what comes out in the end; 0: the weights as they are."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.batch < 2 or self.lr <= 0 or self.temperature <= 0:
+            raise UsageError("frames: steps must be 0 or more, batch 2 or more, lr and temperature above 0")
+        if not (0 <= self.composite <= 1 and 0 <= self.keep < 1 and 0 <= self.twice <= 0.5):
+            raise UsageError("frames: composite lies in [0, 1], keep in [0, 1), twice in [0, 0.5]")
+        if min(self.spread, self.shift, self.apart, self.strength) < 0 or self.fps <= 0:
+            raise UsageError("frames: spread, shift, apart and strength are 0 or more, fps above 0")
+        if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1] < 1:
+            raise UsageError("frames: scale must be two rising shares between 0 and 1")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """A training run."""
 
@@ -99,6 +151,8 @@ class TrainConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
+    frames: FrameStage = field(default_factory=FrameStage)
+    """A stage before: the backbone and the projection learn from single frames."""
     augmentation: Augmentation = "paper"
     """Transforms of made positives: one of each kind as in the paper, or the stronger mixtures of its successors."""
     seed: int = 0
@@ -125,7 +179,7 @@ class TrainConfig:
         _require(
             0 <= loss.hard_negative < math.inf, "loss.hard_negative must be 0 or more", loss.hard_negative
         )
-        _at_least("optim.epochs", optim.epochs, 1)
+        _at_least("optim.epochs", optim.epochs, 0 if self.frames.steps else 1)
         _at_least("optim.batch", optim.batch, 1)
         _at_least("optim.warmup", optim.warmup, 0)
         _require(0 < optim.lr < math.inf, "optim.lr must be above 0", optim.lr)

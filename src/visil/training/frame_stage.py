@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,80 +21,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from visil.blank import blank_frames
 from visil.errors import UsageError
 from visil.model import ViSiL
 from visil.similarity import frame_matrix
-from visil.training.footage import Footage
-from visil.training.transforms.recipes import Composite, Heavy, Mild
+from visil.training.checkpoint import load_checkpoint, save_checkpoint
+from visil.training.config import FrameStage
+from visil.training.frame_bank import FrameBank
+from visil.training.parts import learning_parts, prepare, release
+from visil.training.transforms import Composite, Heavy, Mild
+
+AHEAD = 2
+"""Batches made ahead of the one that is learned from."""
 
 
-@dataclass(frozen=True)
-class FrameStage:
-    """How frames are learned from."""
-
-    steps: int = 0
-    """Steps; 0: no such stage."""
-    batch: int = 192
-    """Frames of one step, each from another video."""
-    lr: float = 3e-4
-    """Of the backbone; the projection learns at the same rate."""
-    weight_decay: float = 1e-4
-    warmup: int = 100
-    temperature: float = 0.05
-    """τ of InfoNCE over frame similarities."""
-    composite: float = 0.5
-    """Share of edited views that are a picture in a picture or a split screen."""
-    strength: float = 1.0
-    """Of the heavy edits."""
-    spread: float = 0.0
-    """Weight of a term that pushes each region away from its nearest stranger (the entropy term of SSCD)."""
-    keep: float = 0.0
-    """Decay of a running mean of all weights, which is what comes out in the end; 0: the weights as they are."""
-
-    def __post_init__(self) -> None:
-        if self.steps < 0 or self.batch < 2 or self.lr <= 0 or self.temperature <= 0:
-            raise UsageError("frames: steps must be 0 or more, batch 2 or more, lr and temperature above 0")
-        if not (0 <= self.composite <= 1 and 0 <= self.keep < 1 and self.spread >= 0):
-            raise UsageError("frames: composite lies in [0, 1], keep in [0, 1), spread is 0 or more")
-
+Stop = Callable[[], bool]
+"""Whether to end after this step."""
 
 Log = Callable[[dict[str, Any]], None]
 """Called now and then with step, loss, accuracy, frame pairs a second and the share of time spent on data."""
-
-
-class FrameBank:
-    """All frames of some footage in one tensor uint8 [N, H, W, 3], and how many belong to each video in turn."""
-
-    def __init__(self, images: Tensor, lengths: Sequence[int]) -> None:
-        if len(lengths) < 2 or min(lengths) < 1 or sum(lengths) != len(images):
-            raise UsageError("frames of at least two videos are needed to learn from")
-        self.images = images
-        self.lengths = np.array(lengths)
-        self.starts = np.cumsum(self.lengths) - self.lengths
-
-    @classmethod
-    def read(cls, footage: Footage, device: torch.device | str = "cpu", *, workers: int = 16) -> FrameBank:
-        """Every frame of some footage but the blank ones, which look alike in all videos."""
-
-        def shown(video: int) -> Tensor:
-            images = footage.images(video, range(len(footage.times(video))))
-            return images[~blank_frames(images)]
-
-        with ThreadPoolExecutor(workers) as pool:
-            videos = [frames for frames in pool.map(shown, range(len(footage))) if len(frames)]
-        images = torch.cat(videos) if videos else torch.empty(0, 1, 1, 3, dtype=torch.uint8)
-        return cls(images.to(device), [len(frames) for frames in videos])
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def draw(self, count: int, rng: np.random.Generator) -> Tensor:
-        """Frames of ``count`` different videos, float [count, 1, 3, H, W] in [0, 1]."""
-        chosen = rng.choice(len(self), count, replace=count > len(self))
-        rows = self.starts[chosen] + (rng.random(count) * self.lengths[chosen]).astype(np.int64)
-        images = self.images[torch.from_numpy(rows).to(self.images.device)]
-        return images.permute(0, 3, 1, 2)[:, None].float() / 255
 
 
 @dataclass(frozen=True)
@@ -104,21 +50,54 @@ class Views:
     neither: Tensor
 
 
-def draw_views(bank: FrameBank, stage: FrameStage, side: int, rng: np.random.Generator) -> Views:
-    """A batch of views: row i of both shows frame i; pairs whose edited picture also holds the other are set aside."""
-    frames = bank.draw(stage.batch, rng)
-    seeds = rng.integers(0, 1 << 62, (3, stage.batch))
-    plain = Mild()(frames, seeds[0].tolist())
-    edited = Heavy(stage.strength)(frames, seeds[1].tolist())
-    # A shift of the batch: every frame is another's companion once, and none its own.
-    shift = int(rng.integers(1, stage.batch))
-    composed = torch.from_numpy(rng.random(stage.batch) < stage.composite).to(frames.device)
-    together, _ = Composite()(edited, edited.roll(shift, 0), seeds[2].tolist())
+def draw_views(bank: FrameBank, stage: FrameStage, side: int, seed: int, step: int) -> Views:
+    """The views of one step: row i of both shows frame i.
+
+    Pairs whose edited picture also holds the other are set aside.
+    """
+    rng = np.random.default_rng([seed, step])
+    drawn = bank.draw(stage.batch, rng, twice=stage.twice, apart=stage.apart, shift=stage.shift)
+    count = len(drawn.plain)
+    seeds = rng.integers(0, 1 << 62, (3, count))
+    plain = Mild()(_as_clips(drawn.plain), seeds[0].tolist())
+    edited = Heavy(stage.strength)(_as_clips(drawn.edited), seeds[1].tolist())
+    # A turn of the batch: every frame is another's companion once, and none its own.
+    turn = int(rng.integers(1, count))
+    composed = torch.from_numpy(rng.random(count) < stage.composite).to(edited.device)
+    together, _ = Composite(scale=stage.scale)(edited, edited.roll(turn, 0), seeds[2].tolist())
     edited = torch.where(composed[:, None, None, None, None], together, edited)
-    index = torch.arange(stage.batch, device=frames.device)
-    neither = torch.zeros(stage.batch, stage.batch, dtype=torch.bool, device=frames.device)
-    neither[(index - shift) % stage.batch, index] = composed
+    index = torch.arange(count, device=edited.device)
+    neither = torch.zeros(count, count, dtype=torch.bool, device=edited.device)
+    neither[(index - turn) % count, index] = composed
     return Views(_sized(plain, side), _sized(edited, side), neither)
+
+
+def views_ahead(
+    bank: FrameBank, stage: FrameStage, side: int, seed: int, start: int
+) -> Generator[Views, None, None]:
+    """:func:`draw_views` of every step from ``start`` on, each made while the one before is learned from."""
+    device = bank.images.device
+    stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def made(step: int) -> tuple[Views, torch.cuda.Event | None]:
+        if stream is None:
+            return draw_views(bank, stage, side, seed, step), None
+        with torch.cuda.stream(stream):
+            views = draw_views(bank, stage, side, seed, step)
+            return views, stream.record_event()
+
+    with ThreadPoolExecutor(1, "visil-views") as pool:
+        waiting = deque(pool.submit(made, step) for step in range(start, min(start + AHEAD, stage.steps)))
+        for step in range(start + AHEAD, stage.steps + AHEAD):
+            views, ready = waiting.popleft().result()
+            if step < stage.steps:
+                waiting.append(pool.submit(made, step))
+            if ready is not None:
+                current = torch.cuda.current_stream(device)
+                current.wait_event(ready)
+                for tensor in (views.plain, views.edited, views.neither):
+                    tensor.record_stream(current)
+            yield views
 
 
 def frame_loss(similarity: Tensor, neither: Tensor, temperature: float) -> Tensor:
@@ -140,44 +119,6 @@ def spread_loss(vectors: Tensor) -> Tensor:
     return -(distance + 1e-6).log().mean()
 
 
-def make_trainable(model: ViSiL) -> list[nn.Parameter]:
-    """The backbone and the projection as parameters; batch norms stay as they are (see :func:`train_mode`)."""
-    if model.backbone is None or model.whitening is None:
-        raise UsageError("frames are learned by a model that has a backbone and a whitening to start from")
-    whitening = model.whitening
-    for name in ("mean", "projection"):
-        value = whitening._buffers.pop(name, None)
-        if value is not None:
-            whitening.register_parameter(name, nn.Parameter(value.clone()))
-    backbone: nn.Module = model.backbone
-    parameters = [*backbone.parameters(), *whitening.parameters()]
-    for parameter in parameters:
-        parameter.requires_grad_(True)
-    return parameters
-
-
-def train_mode(model: ViSiL) -> None:
-    """Gradients through the backbone itself, with the batch norms' statistics frozen."""
-    model.train()
-    for module in model.modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            module.eval()
-
-
-def freeze(model: ViSiL) -> None:
-    """Back to a model that only answers: parameters become buffers where they were."""
-    whitening = model.whitening
-    if whitening is not None:
-        for name in ("mean", "projection"):
-            value = whitening._parameters.pop(name, None)
-            if value is not None:
-                whitening.register_buffer(name, value.detach())
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    model.eval()
-    model._folded = []
-
-
 def embed_pictures(model: ViSiL, pictures: Tensor) -> Tensor:
     """Refined region vectors of pictures [B, 3, H, W] in [0, 1], with gradients: [B, R, C]."""
     return model.refine(model.region_vectors(pictures.permute(0, 2, 3, 1) * 255))
@@ -191,64 +132,127 @@ def train_frames(
     seed: int = 0,
     log: Log | None = None,
     every: int = 50,
-) -> ViSiL:
-    """Fine-tune the backbone and projection of ``model``, on the device where it and the bank are."""
-    rng = np.random.default_rng([seed, 0xF])
-    device = bank.images.device
-    parameters = make_trainable(model)
-    train_mode(model)
-    optimiser = torch.optim.AdamW(parameters, lr=stage.lr, weight_decay=stage.weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, stage))
-    kept = [p.detach().clone() for p in parameters] if stage.keep else []
-    half = torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
-    config = model.config
-    started, data_time = time.perf_counter(), 0.0
-    for step in range(stage.steps):
+    folder: Path | None = None,
+    identity: Mapping[str, Any] | None = None,
+    checkpoint_steps: int = 500,
+    stop: Stop | None = None,
+) -> bool:
+    """Fine-tune the backbone and projection of ``model``, on the device where it and the bank are.
+
+    With a ``folder``, checkpoints are written there and a run goes on from what it finds, to the same result. False:
+    ``stop`` asked for an end before all steps were made.
+    """
+    parts = learning_parts(model, ("backbone", "whitening"))
+    if len(parts) < 2:
+        raise UsageError("frames are learned by a model that has a backbone and a whitening to start from")
+    learning = list(prepare(model, parts).values())
+    optimiser = torch.optim.AdamW(learning, lr=stage.lr, weight_decay=stage.weight_decay)
+    kept = [tensor.detach().clone() for tensor in learning] if stage.keep else []
+    known = {**(identity or {}), **asdict(stage), "seed": seed}
+    start = _resumed(folder, known, learning, kept, optimiser) if folder is not None else 0
+    half = torch.autocast(bank.images.device.type, torch.bfloat16, enabled=bank.images.is_cuda)
+    began, waited = time.perf_counter(), 0.0
+    step = start
+    views_of_steps = views_ahead(bank, stage, model.config.sampling.crop, seed, start)
+    while step < stage.steps:
         before = time.perf_counter()
-        views = draw_views(bank, stage, config.sampling.crop, rng)
-        data_time += time.perf_counter() - before
+        views = next(views_of_steps)
+        waited += time.perf_counter() - before
+        for group in optimiser.param_groups:
+            group["lr"] = stage.lr * rate(step, stage)
         with half:
             both = embed_pictures(model, torch.cat([views.plain, views.edited]))
         plain, edited = both.float().chunk(2)
-        inner, outer = config.frame_pool
-        similarity = frame_matrix(plain, edited, symmetric=config.symmetric, inner=inner, outer=outer)
+        inner, outer = model.config.frame_pool
+        similarity = frame_matrix(plain, edited, symmetric=model.config.symmetric, inner=inner, outer=outer)
         loss = frame_loss(similarity, views.neither, stage.temperature)
         if stage.spread:
             loss = loss + stage.spread * spread_loss(edited)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(parameters, 1.0)
+        nn.utils.clip_grad_norm_(learning, 1.0)
         optimiser.step()
-        schedule.step()
-        for mean, parameter in zip(kept, parameters, strict=False):
-            mean.lerp_(parameter.detach(), 1 - min(stage.keep, (step + 1) / (step + 10)))
-        if log is not None and ((step + 1) % every == 0 or step + 1 == stage.steps):
-            passed = time.perf_counter() - started
-            found = similarity.detach().masked_fill(views.neither, -torch.inf).argmax(dim=0)
-            accuracy = (found == torch.arange(len(found), device=found.device)).float().mean()
+        step += 1
+        for mean, tensor in zip(kept, learning, strict=False):
+            mean.lerp_(tensor.detach(), 1 - min(stage.keep, step / (step + 9)))
+        if log is not None and (step % every == 0 or step == stage.steps):
+            passed = time.perf_counter() - began
             log(
                 {
-                    "step": step + 1,
+                    "step": step,
                     "loss": float(loss.detach()),
-                    "accuracy": float(accuracy),
-                    "pairs/s": stage.batch * (step + 1) / passed,
-                    "data": data_time / passed,
-                    "left, s": passed / (step + 1) * (stage.steps - step - 1),
+                    "accuracy": found(similarity.detach(), views.neither),
+                    "pairs/s": len(plain) * (step - start) / passed,
+                    "data": waited / passed,
+                    "left, s": passed / (step - start) * (stage.steps - step),
                 }
             )
+        ending = step < stage.steps and stop is not None and stop()
+        if folder is not None and (ending or step == stage.steps or step % checkpoint_steps == 0):
+            _save(folder, known, step, learning, kept, optimiser)
+        if ending:
+            views_of_steps.close()
+            release(model)
+            return False
     with torch.no_grad():
-        for mean, parameter in zip(kept, parameters, strict=False):
-            parameter.copy_(mean)
-    freeze(model)
-    return model
+        for mean, tensor in zip(kept, learning, strict=False):
+            tensor.copy_(mean)
+    release(model)
+    model._folded = []
+    return True
 
 
-def _rate(step: int, stage: FrameStage) -> float:
+def found(similarity: Tensor, neither: Tensor) -> float:
+    """Share of edited views whose most similar plain view is their own."""
+    best = similarity.masked_fill(neither, -torch.inf).argmax(dim=0)
+    return float((best == torch.arange(len(best), device=best.device)).float().mean())
+
+
+def _save(
+    folder: Path,
+    identity: Mapping[str, Any],
+    step: int,
+    learning: Sequence[Tensor],
+    kept: Sequence[Tensor],
+    optimiser: torch.optim.Optimizer,
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = [tensor.detach().clone() for tensor in learning]
+    state = {"step": step, "learning": tensors, "kept": list(kept), "optimiser": optimiser.state_dict()}
+    save_checkpoint(folder, identity, state)
+
+
+def _resumed(
+    folder: Path,
+    identity: Mapping[str, Any],
+    learning: Sequence[Tensor],
+    kept: Sequence[Tensor],
+    optimiser: torch.optim.Optimizer,
+) -> int:
+    """Go back to where a run stood; returns the steps it had made."""
+    state = load_checkpoint(folder, identity)
+    if state is None:
+        return 0
+    with torch.no_grad():
+        for tensor, value in zip(learning, state["learning"], strict=True):
+            tensor.copy_(value)
+        for tensor, value in zip(kept, state["kept"], strict=True):
+            tensor.copy_(value)
+    optimiser.load_state_dict(state["optimiser"])
+    return int(state["step"])
+
+
+def rate(step: int, stage: FrameStage) -> float:
     """A short rise, then half a cosine down to a hundredth."""
     if step < stage.warmup:
         return (step + 1) / stage.warmup
     along = (step - stage.warmup) / max(1, stage.steps - stage.warmup)
     return 0.01 + 0.99 * (1 + math.cos(math.pi * min(along, 1.0))) / 2
+
+
+def _as_clips(images: Tensor) -> Tensor:
+    """uint8 [B, H, W, 3] to one-frame clips, float [B, 1, 3, H, W] in [0, 1]."""
+    return images.permute(0, 3, 1, 2)[:, None].float() / 255
 
 
 def _sized(clips: Tensor, side: int) -> Tensor:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -31,6 +31,22 @@ def step_progress(quiet: bool = False) -> Iterator[Callable[[Step], None] | None
                 total=step.epochs * step.total,
                 figures=f"loss {step.loss:.4f}, {step.rate:.1f}/s, data {step.data_share:.0%}",
             )
+
+        yield tell
+
+
+@contextmanager
+def frame_progress(steps: int, quiet: bool = False) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    """A bar over the steps of the frame stage: loss, how many views were found, frame pairs a second, time left."""
+    with _bar(quiet, "steps,", "{task.fields[figures]}") as bar:
+        if bar is None:
+            yield None
+            return
+        task = bar.add_task("frames", total=steps, figures="")
+
+        def tell(line: dict[str, Any]) -> None:
+            figures = f"loss {line['loss']:.3f}, found {line['accuracy']:.0%}, {line['pairs/s']:.0f} pairs/s"
+            bar.update(task, completed=line["step"], figures=f"{figures}, data {line['data']:.0%}")
 
         yield tell
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from visil.config import read_config
 from visil.errors import ModelError, UsageError
 from visil.model import ViSiL
-from visil.training.config import Augmentation, TrainConfig
+from visil.training.config import Augmentation, Part, TrainConfig
 from visil.training.data import Split, Tell, read_footage, triplet_sampler
 from visil.training.distributed import Processes, joined
 from visil.training.embedding import SnippetEmbedder
 from visil.training.footage import Footage
+from visil.training.frame_run import learn_frames
 from visil.training.interrupt import stop_on_interrupt
 from visil.training.memory import RememberedFootage
 from visil.training.parts import learning_parts
@@ -40,24 +42,57 @@ def train(config: TrainConfig, *, resume: bool = True, tell: Tell = print, quiet
         data = _footage(config, model, processes, tell, quiet)
         if start.fit_whitening:
             _whiten(model, data.training, out, processes, resume)
-        sampler, related = triplet_sampler(config, model, data, processes, anew=not resume)
-        learning = learning_parts(model, config.optim.trainable)
-        pictures = RememberedFootage(data.training)
-        embedder = SnippetEmbedder(model, pictures, recipe(config.augmentation), learning)
-        copies = edited_copies(data.validation, config.data.window, VALIDATION_SEED, data.validation_pairs)
-        judged = SnippetEmbedder(model, data.validation, recipe(config.augmentation), learning)
-        trainer = Trainer(
-            config,
-            model,
-            embedder,
-            sampler,
-            Validation(judged, *copies),
-            related=related,
-            processes=processes,
-            identity=data.identity(),
-        )
-        with stop_on_interrupt() as stop, step_progress(quiet) as on_step:
-            return trainer.run(resume=resume, on_step=on_step, stop=stop)
+        with stop_on_interrupt() as stop:
+            before = None
+            if config.frames.steps:
+                if not config.optim.epochs:
+                    before = _validation(config, model, data, ()).mean_average_precision()
+                if not learn_frames(
+                    config,
+                    model,
+                    data,
+                    _cache(config),
+                    processes,
+                    tell=tell,
+                    quiet=quiet,
+                    resume=resume,
+                    stop=stop,
+                ):
+                    return Outcome(0, 0, 0.0, 0.0, 0, stopped=True)
+            if before is not None:
+                return _frames_alone(config, model, data, processes, before)
+            sampler, related = triplet_sampler(config, model, data, processes, anew=not resume)
+            learning = learning_parts(model, config.optim.trainable)
+            pictures = RememberedFootage(data.training)
+            trainer = Trainer(
+                config,
+                model,
+                SnippetEmbedder(model, pictures, recipe(config.augmentation), learning),
+                sampler,
+                _validation(config, model, data, learning),
+                related=related,
+                processes=processes,
+                identity=data.identity(),
+            )
+            with step_progress(quiet) as on_step:
+                return trainer.run(resume=resume, on_step=on_step, stop=stop)
+
+
+def _validation(config: TrainConfig, model: ViSiL, data: Split, learning: Sequence[Part]) -> Validation:
+    """Fixed edits of the held-out videos, to be found again."""
+    copies = edited_copies(data.validation, config.data.window, VALIDATION_SEED, data.validation_pairs)
+    judged = SnippetEmbedder(model, data.validation, recipe(config.augmentation), learning)
+    return Validation(judged, *copies)
+
+
+def _frames_alone(
+    config: TrainConfig, model: ViSiL, data: Split, processes: Processes, before: float
+) -> Outcome:
+    """The end of a run that has no video stage."""
+    score = _validation(config, model, data, ()).mean_average_precision()
+    if processes.first:
+        model.save_pretrained(config.out)
+    return Outcome(0, config.frames.steps, before, score, 0)
 
 
 def recipe(name: Augmentation) -> PictureTransform:
@@ -72,7 +107,7 @@ def recipe(name: Augmentation) -> PictureTransform:
 
 def _footage(config: TrainConfig, model: ViSiL, processes: Processes, tell: Tell, quiet: bool) -> Split:
     """Decoded by the first process; the others then find the frames on disk."""
-    cache = Path(config.data.cache) if config.data.cache is not None else Path(config.out) / "frames"
+    cache = _cache(config)
     if not processes.first:
         processes.wait()
     with video_progress("reading", quiet) as progress:
@@ -81,6 +116,10 @@ def _footage(config: TrainConfig, model: ViSiL, processes: Processes, tell: Tell
         processes.wait()
     tell(f"{len(data.training)} videos to learn from, {len(data.validation)} to validate on")
     return data
+
+
+def _cache(config: TrainConfig) -> Path:
+    return Path(config.data.cache) if config.data.cache is not None else Path(config.out) / "frames"
 
 
 def _whiten(model: ViSiL, footage: Footage, out: Path, processes: Processes, resume: bool) -> None:

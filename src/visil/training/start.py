@@ -15,6 +15,7 @@ from visil.model import ViSiL
 from visil.presets import PRESETS
 from visil.training.config import TrainConfig
 from visil.training.footage import Footage
+from visil.video import Sampling
 from visil.whitening import PCA
 
 FRAMES = 64
@@ -41,15 +42,14 @@ def starting_model(config: TrainConfig) -> Start:
         base = load(wanted.start, backbone=wanted.backbone, backbone_weights=wanted.backbone_weights)
     changes: dict[str, Any] = {
         name: value
-        for name in ("stages", "levels", "dim", "symmetric")
+        for name in ("stages", "levels", "dim", "symmetric", "frame_pool")
         if (value := getattr(wanted, name)) is not None
     }
     for name in ("attention", "comparator"):
         value = getattr(wanted, name)
         if value is not None:
             changes[name] = None if value == "none" else value
-    if config.data.fps is not None:
-        changes["sampling"] = replace(base.config.sampling, fps=config.data.fps)
+    changes["sampling"] = _sampling(config, base.config.sampling)
     # A calibration belongs to the scores it was fitted on, and those are about to change.
     changes |= {"name": wanted.name or f"{base.config.name}-trained", "calibration": None}
     settings = base.config.replaced(**changes)
@@ -59,8 +59,22 @@ def starting_model(config: TrainConfig) -> Start:
     model.backbone, model.why_no_backbone = base.backbone, base.why_no_backbone
     for part in ("whitening", "attention", "comparator"):
         _take_over(getattr(model, part), getattr(base, part))
-    same = all(getattr(settings, name) == getattr(base.config, name) for name in ("stages", "dim", "pooling"))
+    same = all(
+        getattr(settings, name) == getattr(base.config, name)
+        for name in ("stages", "dim", "pooling", "sampling")
+    )
     return Start(model, model.whitening is not None and (is_preset or not same))
+
+
+def _sampling(config: TrainConfig, base: Sampling) -> Sampling:
+    side = config.model.side or base.crop
+    return replace(
+        base,
+        fps=config.data.fps or base.fps,
+        crop=side,
+        resize=max(side, base.resize) if config.model.side is None else side,
+        fit=config.model.fit or base.fit,
+    )
 
 
 @torch.no_grad()

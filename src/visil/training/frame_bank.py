@@ -1,0 +1,125 @@
+"""All frames of some footage at hand, and which of them to show together when frames are learned (frame_stage)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.blank import blank_frames
+from visil.errors import UsageError
+from visil.training.footage import Footage
+
+THUMB = 16
+"""Side of the small pictures by which frames of one video are told apart."""
+
+MOST = 40_000
+"""Frames held at once: 6 GB at 224 pixels."""
+
+ALIKE = 0.06
+"""Mean difference of small pictures, of 1, below which two frames show the same moment for all one can see."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Frames of one batch: row i of both shows the same moment of the same video."""
+
+    plain: Tensor
+    edited: Tensor
+    """uint8 [B, H, W, 3]; a fraction of a second before or after the plain one."""
+
+
+class FrameBank:
+    """Frames uint8 [N, H, W, 3] on the device, their times, and how many belong to each video in turn."""
+
+    def __init__(self, images: Tensor, times: NDArray[np.float64], lengths: Sequence[int]) -> None:
+        if len(lengths) < 2 or min(lengths) < 1 or not sum(lengths) == len(images) == len(times):
+            raise UsageError("frames of at least two videos are needed to learn from")
+        self.images = images
+        self.times = times
+        self.lengths = np.array(lengths)
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self._thumbs = np.concatenate([_small(part) for part in images.split(256)])
+
+    @classmethod
+    def read(
+        cls, footage: Footage, device: torch.device | str = "cpu", *, most: int = MOST, workers: int = 16
+    ) -> FrameBank:
+        """The frames of some footage, thinned out evenly to about ``most``.
+
+        Blank ones are left out: they look alike in all videos.
+        """
+        every = -(-sum(len(footage.times(video)) for video in range(len(footage))) // most)
+
+        def shown(video: int) -> tuple[Tensor, NDArray[np.float64]]:
+            times = footage.times(video)[::every]
+            images = footage.images(video, range(0, len(footage.times(video)), every))
+            keep = ~blank_frames(images)
+            return images[keep], times[keep].numpy()
+
+        with ThreadPoolExecutor(workers) as pool:
+            videos = [part for part in pool.map(shown, range(len(footage))) if len(part[0])]
+        if not videos:
+            raise UsageError("frames of at least two videos are needed to learn from")
+        images, times = zip(*videos, strict=True)
+        return cls(torch.cat(images).to(device), np.concatenate(times), [len(part) for part in images])
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def draw(
+        self,
+        count: int,
+        rng: np.random.Generator,
+        *,
+        twice: float = 0.0,
+        apart: float = 1.5,
+        shift: float = 0.0,
+    ) -> Drawn:
+        """Frames of different videos, at most ``count``.
+
+        A share ``twice`` are a second moment of a video that is there already, ``apart`` seconds or more from the
+        first and to be told from it: the hardest strangers there are. The edited frame lies up to ``shift`` seconds
+        beside the plain one, as two samplings of one video do.
+        """
+        seconds = round(count * twice)
+        videos = rng.permutation(len(self))[: count - seconds]
+        rows = [int(self.starts[v] + rng.integers(self.lengths[v])) for v in videos]
+        for row in rows[:seconds]:
+            others = self._others(row, apart)
+            if len(others):
+                rows.append(int(rng.choice(others)))
+        beside = [self._beside(row, shift, rng) for row in rows]
+        return Drawn(self._at(rows), self._at(beside))
+
+    def _at(self, rows: Sequence[int]) -> Tensor:
+        return self.images[torch.tensor(rows, device=self.images.device)]
+
+    def _video(self, row: int) -> slice:
+        video = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return slice(int(self.starts[video]), int(self.starts[video] + self.lengths[video]))
+
+    def _others(self, row: int, apart: float) -> NDArray[np.int64]:
+        own = self._video(row)
+        far = np.abs(self.times[own] - self.times[row]) >= apart
+        return own.start + np.flatnonzero(far & (self._difference(own, row) > ALIKE))
+
+    def _beside(self, row: int, shift: float, rng: np.random.Generator) -> int:
+        """A frame at most ``shift`` seconds away, in the same shot."""
+        own = self._video(row)
+        near = np.abs(self.times[own] - self.times[row]) <= shift
+        return own.start + int(rng.choice(np.flatnonzero(near & (self._difference(own, row) <= 2 * ALIKE))))
+
+    def _difference(self, own: slice, row: int) -> NDArray[np.float32]:
+        return np.abs(self._thumbs[own] - self._thumbs[row]).mean(axis=1)
+
+
+def _small(images: Tensor) -> NDArray[np.float32]:
+    pictures = images.permute(0, 3, 1, 2).float() / 255
+    return F.adaptive_avg_pool2d(pictures, THUMB).flatten(1).cpu().numpy()
