@@ -89,12 +89,15 @@ class FrameBank:
         beside the plain one, as two samplings of one video do.
         """
         seconds = round(count * twice)
-        videos = rng.permutation(len(self))[: count - seconds]
-        rows = [int(self.starts[v] + rng.integers(self.lengths[v])) for v in videos]
+        order = rng.permutation(len(self))
+        rows = [int(self.starts[v] + rng.integers(self.lengths[v])) for v in order[: count - seconds]]
         for row in rows[:seconds]:
             others = self._others(row, apart)
             if len(others):
                 rows.append(int(rng.choice(others)))
+        # As many in every batch, where there are videos enough: new sizes cost a GPU time to plan for.
+        spare = order[count - seconds :][: count - len(rows)]
+        rows += [int(self.starts[v] + rng.integers(self.lengths[v])) for v in spare]
         beside = [self._beside(row, shift, rng) for row in rows]
         return Drawn(self._at(rows), self._at(beside))
 
