@@ -1,0 +1,355 @@
+"""The copy benchmark: real clips kept out of training, edited, and hidden in other footage, as encoded files.
+
+    python benchmarks/copyset.py VIDEOS OUT --split test
+    python benchmarks/copyset.py VIDEOS OUT --split validation --easy 60 --hard 75
+
+VIDEOS holds one folder for each source; a split is made of whole sources, and none of them is trained on. A third of
+each source's clips is foreign footage: never in the database, only around the copies. The others are the database,
+and every query holds a stretch of exactly one of them.
+
+easy half: the clip under one edit, alone or between 10 to 20 s of foreign footage.
+hard half: 2.5 to 6 s under two or three heavier edits, buried in 20 to 40 s of foreign footage, or small over it
+(picture in picture), or beside it (split screen).
+
+Look-alikes are part of the material and not removed: the sitcom's shots share a few sets and actors, the livestreams
+are faces in front of a phone, several of one person. They are in the database and in the foreign footage alike, so a
+query may well show, outside its copy, the same room as a clip that is not the answer.
+
+Flat frames at the ends of clips (end cards of one app on several shorts) are cut off first: they are common footage.
+
+OUT gets ``database/``, ``queries/`` and ``truth.json``; the same VIDEOS, seed and sizes give the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from copyset_edits import APPLY, DRAW, FPS, SHORT_SIDE, Frames, Parameters, encode, resized
+from edits import Picture, read_clip
+from visil.errors import FileError, UsageError, VisilError
+
+SPLITS = {"test": ("shorts", "livestream", "sitcom"), "validation": ("demo", "drills")}
+_DRILLS = "17 23 25 26 27 28 30 31 32 39 43 44 50 136 138 142 149 150 153 155 157 162 163 164 168 175 184 197"
+LEFT_OUT = {
+    "demo": (
+        "Content-Based-Video-Retrieval-Code-recordings__mismatches__mismatch1",
+        *(f"Content-Based-Video-Retrieval-Code-recordings__recording{i}" for i in range(1, 5)),
+        "mmaction2-demo__demo_spatiotemporal_det",
+        "mmaction2-tools__data__skeleton__S001C001P001R001A001_rgb",
+        *(f"sample-videos-asl_gestures__{word}" for word in ("bird", "book")),
+        "sample-videos-preview__head-pose-face-detection-male",
+    ),
+    "drills": tuple(_DRILLS.split()),
+}
+"""Clips that show what another clip of the source shows (parts of one recording; a screen that was filmed), told by
+frames with a copy descriptor's cosine above 0.6 and by eye; the first of each group stays. The test sources have none:
+their most alike two clips are at 0.55."""
+
+FOREIGN_SHARE = 1 / 3
+LONGEST_COPY = 15.0
+SHORTEST_COPY = 1.5
+DATABASE_CRF, QUERY_CRF = 23, 26
+HARD_SETTINGS = ("buried", "picture-in-picture", "split-screen")
+EASY_SETTINGS = ("alone", "inside")
+
+
+@dataclass
+class Query:
+    """One entry of truth.json; spans are seconds, from the first frame to past the last."""
+
+    file: str
+    half: str
+    setting: str
+    original: str
+    edits: list[Parameters]
+    original_span: tuple[float, float] = (0.0, 0.0)
+    query_span: tuple[float, float] = (0.0, 0.0)
+    placement: Parameters = field(default_factory=dict)
+    foreign: list[Parameters] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where clips are read from, which may be copied and which are foreign; names are ``source/clip.mp4``."""
+
+    videos: Path
+    originals: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+def flat(picture: Picture) -> bool:
+    """Whether 85 % of a picture is one colour: an end card, a fade, a blank."""
+    pixels = picture[::4, ::4].reshape(-1, 3).astype(int)
+    return bool((np.abs(pixels - np.median(pixels, axis=0)).max(axis=1) < 24).mean() > 0.85)
+
+
+def without_cards(frames: Frames) -> Frames:
+    """Less the flat frames at either end, which several clips have in common; a clip that is all flat stays."""
+    first = next((i for i, picture in enumerate(frames) if not flat(picture)), None)
+    if first is None:
+        return frames
+    last = next(i for i in range(len(frames) - 1, -1, -1) if not flat(frames[i]))
+    return frames[first : last + 1]
+
+
+def load(path: Path) -> Frames:
+    """A clip at 15 fps and 256 px on the short side; frames are repeated where it had fewer."""
+    clip = read_clip(path)
+    if not clip.frames:
+        raise FileError(path, "holds no picture; take it out of the folder")
+    clip.frames = without_cards(clip.frames)
+    count = max(1, round(len(clip.frames) / clip.fps * FPS))
+    frames = [clip.frames[min(int(i * clip.fps / FPS + 1e-6), len(clip.frames) - 1)] for i in range(count)]
+    height, width = frames[0].shape[:2]
+    scale = SHORT_SIDE / min(height, width)
+    w, h = (round(side * scale / 2) * 2 for side in (width, height))
+    return frames if (w, h) == (width, height) else resized(frames, w, h)
+
+
+def fitted(frames: Sequence[Picture], width: int, height: int, cover: bool) -> Frames:
+    """Frames in a box of one size: filling it and cut in the middle, or whole with black beside."""
+    h, w = frames[0].shape[:2]
+    scale = (max if cover else min)(width / w, height / h)
+    inner_w, inner_h = max(2, round(w * scale)), max(2, round(h * scale))
+    pictures = frames if (inner_w, inner_h) == (w, h) else resized(frames, inner_w, inner_h)
+    if cover:
+        left, top = (inner_w - width) // 2, (inner_h - height) // 2
+        return [p[top : top + height, left : left + width] for p in pictures]
+    left, top = (width - inner_w) // 2, (height - inner_h) // 2
+    boxed = []
+    for picture in pictures:
+        card = np.zeros((height, width, 3), np.uint8)
+        card[top : top + inner_h, left : left + inner_w] = picture
+        boxed.append(card)
+    return boxed
+
+
+class ForeignFootage:
+    """Foreign clips in pieces of 2 to 8 s, one after the other, filling the canvas."""
+
+    def __init__(self, sources: Sources, rng: random.Random, width: int, height: int) -> None:
+        self.sources, self.rng, self.width, self.height = sources, rng, width, height
+        self.pieces: list[Parameters] = []
+
+    def take(self, count: int, box: tuple[int, int] | None = None, cover: bool = True) -> Frames:
+        """So many frames; in a box other than the canvas where asked."""
+        width, height = box or (self.width, self.height)
+        taken: Frames = []
+        while len(taken) < count:
+            name = self.rng.choice(self.sources.foreign)
+            frames = load(self.sources.videos / name)
+            length = min(count - len(taken), len(frames), int(self.rng.uniform(2, 8) * FPS))
+            first = self.rng.randint(0, len(frames) - length)
+            taken += fitted(frames[first : first + length], width, height, cover)
+            self.pieces.append(
+                {"file": name, "span": [round(first / FPS, 3), round((first + length) / FPS, 3)]}
+            )
+        return taken
+
+
+def plan(sources: Sources, seed: int, easy: int, hard: int) -> list[Query]:
+    """Which clip, edits and setting each query has: edits and settings in equal parts, clips used evenly."""
+    rng = random.Random(f"{seed} plan")
+    queries = []
+    names = list(DRAW)
+
+    def originals(count: int) -> list[str]:
+        rounds = -(-count // len(sources.originals))
+        return [n for _ in range(rounds) for n in rng.sample(sources.originals, len(sources.originals))][
+            :count
+        ]
+
+    for i, original in enumerate(originals(easy)):
+        edit = names[i % len(names)]
+        values = {"name": edit, **DRAW[edit](rng, False)}
+        setting = EASY_SETTINGS[i // len(names) % len(EASY_SETTINGS)]
+        queries.append(Query(f"easy-{i:03}.mp4", "easy", setting, original, [values]))
+    pool: list[str] = []
+    for i, original in enumerate(originals(hard)):
+        chain: list[str] = []
+        for _ in range(2 + i // len(HARD_SETTINGS) % 2):
+            fresh = [n for n in pool if n not in chain]
+            if not fresh:
+                pool += rng.sample(names, len(names))
+                fresh = [n for n in pool if n not in chain]
+            chain.append(fresh[0])
+            pool.remove(fresh[0])
+        edits: list[Parameters] = [{"name": n, **DRAW[n](rng, True)} for n in chain]
+        setting = HARD_SETTINGS[i % len(HARD_SETTINGS)]
+        queries.append(Query(f"hard-{i:03}.mp4", "hard", setting, original, edits))
+    return queries
+
+
+def cut(clip: Frames, query: Query, rng: random.Random) -> Frames:
+    """The stretch that is copied, under the query's edits; notes its span."""
+    seconds = LONGEST_COPY if query.half == "easy" else rng.uniform(2.5, 6)
+    factors = [f for e in query.edits if isinstance(f := e.get("factor"), float)]
+    for factor in factors:
+        seconds = max(seconds, SHORTEST_COPY * factor)
+    length = min(len(clip), round(seconds * FPS))
+    first = rng.randint(0, len(clip) - length)
+    query.original_span = (round(first / FPS, 3), round((first + length) / FPS, 3))
+    copy = clip[first : first + length]
+    for values in query.edits:
+        copy = APPLY[str(values["name"])](copy, values)
+    return copy
+
+
+def inside_picture(
+    copy: Frames, behind: Frames, rng: random.Random, placement: Parameters, smallest: float
+) -> Frames:
+    """The copy small over foreign footage, with a thin white edge on some."""
+    height, width = behind[0].shape[:2]
+    share = round(rng.uniform(smallest, 0.6), 3)
+    h, w = copy[0].shape[:2]
+    scale = share * min(width / w, height / h)
+    small = resized(copy, max(2, round(w * scale)), max(2, round(h * scale)))
+    h, w = small[0].shape[:2]
+    left, top = rng.randint(0, width - w), rng.randint(0, height - h)
+    edge = rng.choice([0, 2])
+    placement.update(share=share, left=left, top=top, width=w, height=h, edge=edge)
+    done = []
+    for picture, background in zip(small, behind, strict=True):
+        card = background.copy()
+        card[max(0, top - edge) : top + h + edge, max(0, left - edge) : left + w + edge] = 255
+        card[top : top + h, left : left + w] = picture
+        done.append(card)
+    return done
+
+
+def beside(
+    copy: Frames, foreign: ForeignFootage, rng: random.Random, placement: Parameters, may_cut: bool
+) -> Frames:
+    """One half the copy, the other half foreign footage; filled, or whole with black beside."""
+    across, cover, first = rng.random() < 0.5, may_cut and rng.random() < 0.5, rng.random() < 0.5
+    placement.update(
+        split="left/right" if across else "top/bottom", fit="cover" if cover else "contain", copy_first=first
+    )
+    width, height = foreign.width, foreign.height
+    box = (width // 2, height) if across else (width, height // 2)
+    halves = [fitted(copy, *box, cover), foreign.take(len(copy), box, cover)]
+    if not first:
+        halves.reverse()
+    return [np.concatenate(pair, axis=1 if across else 0) for pair in zip(*halves, strict=True)]
+
+
+def build_query(query: Query, sources: Sources, out: Path, seed: int) -> Query:
+    """Make and encode one query; the plan's entry comes back with its spans."""
+    rng = random.Random(f"{seed} {query.file}")
+    clip = load(sources.videos / query.original)
+    height, width = clip[0].shape[:2]
+    copy = cut(clip, query, rng)
+    foreign = ForeignFootage(sources, rng, width, height)
+    ranges = {"alone": (0, 0), "inside": (10, 20), "buried": (20, 40)}
+    if query.setting in ranges:
+        extra = round(rng.uniform(*ranges[query.setting]) * FPS)
+    else:
+        extra = max(2 * FPS, round(rng.uniform(10, 30) * FPS) - len(copy))
+    before = round(extra * rng.uniform(0.15, 0.85))
+    head = foreign.take(before)
+    # Shrunk twice or cropped twice, a copy would no longer be told by eye.
+    chain = {values["name"] for values in query.edits}
+    if query.setting == "picture-in-picture":
+        smallest = 0.5 if "border" in chain else 0.35
+        middle = inside_picture(copy, foreign.take(len(copy)), rng, query.placement, smallest)
+    elif query.setting == "split-screen":
+        middle = beside(copy, foreign, rng, query.placement, may_cut="crop" not in chain)
+    elif query.setting == "alone":
+        h, w = copy[0].shape[:2]
+        scale = SHORT_SIDE / min(h, w)
+        middle = resized(copy, round(w * scale / 2) * 2, round(h * scale / 2) * 2)
+    else:
+        middle = fitted(copy, width, height, cover=False)
+    tail = foreign.take(extra - before)
+    query.query_span = (round(before / FPS, 3), round((before + len(copy)) / FPS, 3))
+    query.foreign = foreign.pieces
+    query.original = query.original.replace("/", "-")
+    encode([*head, *middle, *tail], out / "queries" / query.file, QUERY_CRF)
+    return query
+
+
+def build_original(name: str, videos: Path, out: Path) -> str:
+    """Encode one clip of the database."""
+    file = name.replace("/", "-")
+    encode(load(videos / name), out / "database" / file, DATABASE_CRF)
+    return file
+
+
+def divide(videos: Path, folders: Sequence[str], seed: int) -> Sources:
+    """A third of each folder's clips is foreign, the rest is the database."""
+    rng = random.Random(f"{seed} foreign")
+    originals: list[str] = []
+    foreign: list[str] = []
+    for folder in folders:
+        paths = [p for p in (videos / folder).glob("*.mp4") if p.stem not in LEFT_OUT.get(folder, ())]
+        names = sorted(f"{folder}/{path.name}" for path in paths)
+        if len(names) < 2:
+            raise FileError(
+                videos / folder, "needs two .mp4 clips or more; VIDEOS is the folder of all sources"
+            )
+        picked = set(rng.sample(names, max(1, round(len(names) * FOREIGN_SHARE))))
+        foreign += sorted(picked)
+        originals += [n for n in names if n not in picked]
+    return Sources(videos, tuple(originals), tuple(foreign))
+
+
+def build(
+    videos: Path, out: Path, folders: Sequence[str], seed: int, easy: int, hard: int, processes: int = 2
+) -> list[Query]:
+    """Database, queries and truth.json in ``out``."""
+    if easy < 0 or hard < 0 or easy + hard == 0:
+        raise UsageError(f"--easy {easy} --hard {hard}: ask for one query or more")
+    sources = divide(videos, folders, seed)
+    for part in ("database", "queries"):
+        (out / part).mkdir(parents=True, exist_ok=True)
+        if any((out / part).iterdir()):
+            raise FileError(out / part, "is not empty; name a new folder")
+    planned = plan(sources, seed, easy, hard)
+    with ProcessPoolExecutor(processes) as pool:
+        database = list(
+            pool.map(partial(build_original, videos=videos, out=out), sources.originals, chunksize=4)
+        )
+        queries = list(pool.map(partial(build_query, sources=sources, out=out, seed=seed), planned))
+    truth = {
+        "sources": list(folders),
+        "seed": seed,
+        "fps": FPS,
+        "database": database,
+        "foreign": list(sources.foreign),
+        "queries": [asdict(query) for query in queries],
+    }
+    (out / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
+    return queries
+
+
+def main() -> None:
+    """Read the arguments, build the set."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("videos", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--split", choices=list(SPLITS), default="test")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--easy", type=int, default=120)
+    parser.add_argument("--hard", type=int, default=150)
+    args = parser.parse_args()
+    try:
+        queries = build(args.videos, args.out, SPLITS[args.split], args.seed, args.easy, args.hard)
+    except VisilError as error:
+        sys.exit(f"error: {error}")
+    print(f"{len(queries)} queries in {args.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+"""The ten edits of the copy benchmark, each in two steps: draw its parameters, then apply them.
+
+The parameters go into truth.json, so a query says exactly what was done to it. ``heavy`` draws from a harsher range.
+Sizes of blur and letters are relative to the picture; all edits keep the frame rate at 15 per second.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
+
+from edits import Picture
+
+FPS = 15
+SHORT_SIDE = 256
+BILINEAR = Image.Resampling.BILINEAR
+BICUBIC = Image.Resampling.BICUBIC
+
+Frames = list[Picture]
+Parameters = dict[str, object]
+Values = Mapping[str, object]
+
+
+def encode(frames: Sequence[Picture], target: Path | io.BytesIO, crf: int) -> None:
+    """H.264 at 15 fps; one thread, so that the same frames give the same bytes on any machine."""
+    height, width = frames[0].shape[:2]
+    where = str(target) if isinstance(target, Path) else target
+    with av.open(where, "w", format="mp4") as container:
+        stream = container.add_stream("libx264", rate=Fraction(FPS))
+        stream.width, stream.height, stream.pix_fmt = width // 2 * 2, height // 2 * 2, "yuv420p"
+        stream.options = {"crf": str(crf), "preset": "veryfast", "threads": "1"}
+        for picture in frames:
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
+            container.mux(stream.encode(frame.reformat(stream.width, stream.height, "yuv420p")))
+        container.mux(stream.encode(None))
+
+
+def resized(frames: Sequence[Picture], width: int, height: int) -> Frames:
+    """Every frame at one size; the same frame twice in a row is resized once."""
+    done: Frames = []
+    before: Picture | None = None
+    for picture in frames:
+        if picture is not before:
+            made = np.asarray(Image.fromarray(picture).resize((width, height), BICUBIC))
+        before = picture
+        done.append(made)
+    return done
+
+
+def number(values: Values, key: str) -> float:
+    """A parameter that is a number."""
+    value = values[key]
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def numbers(values: Values, key: str) -> list[float]:
+    """A parameter that is a list of numbers."""
+    value = values[key]
+    assert isinstance(value, list)
+    return [float(v) for v in value]
+
+
+def colour_of(values: Values, key: str) -> tuple[int, int, int]:
+    """A parameter that is a colour."""
+    red, green, blue = (int(v) for v in numbers(values, key))
+    return red, green, blue
+
+
+def _between(rng: random.Random, low: float, high: float) -> float:
+    return round(rng.uniform(low, high), 3)
+
+
+def _paint(rng: random.Random) -> list[int]:
+    return [rng.randint(0, 255) for _ in range(3)]
+
+
+def _each(frames: Frames, change: Callable[[Image.Image], Image.Image]) -> Frames:
+    return [np.asarray(change(Image.fromarray(picture)).convert("RGB")) for picture in frames]
+
+
+def draw_crop(rng: random.Random, heavy: bool) -> Parameters:
+    """What is kept of width and height, and from where."""
+    low, high = (0.5, 0.68) if heavy else (0.68, 0.86)
+    keep = [_between(rng, low, high) for _ in range(2)]
+    return {"keep": keep, "at": [_between(rng, 0, 1) for _ in range(2)]}
+
+
+def crop(frames: Frames, values: Values) -> Frames:
+    """Cut a window out."""
+    height, width = frames[0].shape[:2]
+    w, h = (int(side * keep) for side, keep in zip((width, height), numbers(values, "keep"), strict=True))
+    left, top = (
+        int(room * at) for room, at in zip((width - w, height - h), numbers(values, "at"), strict=True)
+    )
+    return [picture[top : top + h, left : left + w] for picture in frames]
+
+
+def draw_mirror(rng: random.Random, heavy: bool) -> Parameters:
+    """Nothing to draw."""
+    del rng, heavy
+    return {}
+
+
+def mirror(frames: Frames, values: Values) -> Frames:
+    """Left to right."""
+    del values
+    return [picture[:, ::-1] for picture in frames]
+
+
+def draw_overlay(rng: random.Random, heavy: bool) -> Parameters:
+    """A caption band, and one or two discs; heavy: three or four larger ones, and a thicker band."""
+    words = rng.sample(["BREAKING", "watch till the end", "@user123", "PART 2", "LOL", "follow for more"], 2)
+    low, high = (0.15, 0.24) if heavy else (0.12, 0.2)
+    discs = [
+        [_between(rng, 0, 0.8), _between(rng, 0, 0.8), _between(rng, low, high), *_paint(rng)]
+        for _ in range(rng.randint(3, 4) if heavy else rng.randint(1, 2))
+    ]
+    return {
+        "text": " ".join(words),
+        "band": rng.choice([0.04, 0.8]),
+        "band_height": 0.16 if heavy else 0.12,
+        "band_colour": _paint(rng),
+        "text_colour": _paint(rng),
+        "discs": discs,
+    }
+
+
+def overlay(frames: Frames, values: Values) -> Frames:
+    """The same band, words and discs over every frame."""
+    height, width = frames[0].shape[:2]
+    band, thick = (number(values, key) * height for key in ("band", "band_height"))
+    discs = values["discs"]
+    assert isinstance(discs, list)
+
+    def change(image: Image.Image) -> Image.Image:
+        pen = ImageDraw.Draw(image)
+        pen.rectangle((0, band, width, band + thick), fill=colour_of(values, "band_colour"))
+        pen.text(
+            (width * 0.04, band + thick * 0.15),
+            str(values["text"]),
+            fill=colour_of(values, "text_colour"),
+            font_size=thick * 0.6,
+        )
+        for x, y, size, *paint in discs:
+            left, top, across = x * width, y * height, size * min(width, height)
+            pen.ellipse((left, top, left + across, top + across), fill=tuple(paint))
+        return image
+
+    return _each(frames, change)
+
+
+def draw_colour(rng: random.Random, heavy: bool) -> Parameters:
+    """Factors of brightness, contrast and saturation, and one gain for each channel."""
+    spread = 0.4 if heavy else 0.25
+    values: Parameters = {
+        # Much of the footage is bright: pushed up as far as down, it would turn white.
+        "brightness": _between(rng, 1 - spread, 1 + spread / 2),
+        "contrast": _between(rng, 1 - spread, 1 + spread / 2),
+        "saturation": _between(rng, 1 - spread, 1 + spread),
+    }
+    if heavy and rng.random() < 0.3:
+        values["saturation"] = 0.0
+    values["gains"] = [_between(rng, 1 - spread / 2, 1 + spread / 4) for _ in range(3)]
+    return values
+
+
+def colour(frames: Frames, values: Values) -> Frames:
+    """Brightness, contrast, saturation, then the channels."""
+    gains = np.array(numbers(values, "gains"), np.float32)
+
+    def change(image: Image.Image) -> Image.Image:
+        image = ImageEnhance.Brightness(image).enhance(number(values, "brightness"))
+        image = ImageEnhance.Contrast(image).enhance(number(values, "contrast"))
+        image = ImageEnhance.Color(image).enhance(number(values, "saturation"))
+        return Image.fromarray(np.clip(np.asarray(image) * gains, 0, 255).astype(np.uint8))
+
+    return _each(frames, change)
+
+
+def draw_rotation(rng: random.Random, heavy: bool) -> Parameters:
+    """5 to 15 degrees either way; heavy 15 to 35, or a quarter turn, or half a turn."""
+    if heavy and rng.random() < 0.35:
+        return {"degrees": rng.choice([90, 180, 270])}
+    low, high = (15, 35) if heavy else (5, 15)
+    return {"degrees": _between(rng, low, high) * rng.choice([1, -1])}
+
+
+def rotation(frames: Frames, values: Values) -> Frames:
+    """Turn about the middle; corners are cut off or black, quarter turns swap the sides."""
+    degrees = number(values, "degrees")
+    whole = degrees % 90 == 0
+    return _each(frames, lambda image: image.rotate(degrees, BICUBIC, expand=whole))
+
+
+def draw_border(rng: random.Random, heavy: bool) -> Parameters:
+    """The picture's share of each side."""
+    low, high = (0.55, 0.7) if heavy else (0.72, 0.88)
+    return {"share": [_between(rng, low, high) for _ in range(2)], "colour": _paint(rng)}
+
+
+def border(frames: Frames, values: Values) -> Frames:
+    """A smaller picture on one colour."""
+    height, width = frames[0].shape[:2]
+    w, h = (int(side * share) for side, share in zip((width, height), numbers(values, "share"), strict=True))
+
+    def change(image: Image.Image) -> Image.Image:
+        card = Image.new("RGB", (width, height), colour_of(values, "colour"))
+        card.paste(image.resize((w, h), BICUBIC), ((width - w) // 2, (height - h) // 2))
+        return card
+
+    return _each(frames, change)
+
+
+def draw_speed(rng: random.Random, heavy: bool) -> Parameters:
+    """1.15 to 1.35 times faster or slower; heavy 1.4 to 1.8."""
+    factor = rng.uniform(1.4, 1.8) if heavy else rng.uniform(1.15, 1.35)
+    return {"factor": round(factor if rng.random() < 0.5 else 1 / factor, 3)}
+
+
+def speed(frames: Frames, values: Values) -> Frames:
+    """Frames dropped or repeated, at the same rate."""
+    factor = number(values, "factor")
+    count = max(1, round(len(frames) / factor))
+    return [frames[min(int(i * factor), len(frames) - 1)] for i in range(count)]
+
+
+def draw_blur(rng: random.Random, heavy: bool) -> Parameters:
+    """Sigma in hundredths of the short side."""
+    low, high = (1.1, 1.8) if heavy else (0.6, 1.1)
+    return {"sigma_percent": _between(rng, low, high)}
+
+
+def blur(frames: Frames, values: Values) -> Frames:
+    """Gaussian."""
+    sigma = number(values, "sigma_percent") / 100 * min(frames[0].shape[:2])
+    return _each(frames, lambda image: image.filter(ImageFilter.GaussianBlur(sigma)))
+
+
+def draw_perspective(rng: random.Random, heavy: bool) -> Parameters:
+    """How far each corner moves inwards, as shares of width and height."""
+    low, high = (0.1, 0.22) if heavy else (0.03, 0.1)
+    return {"corners": [_between(rng, low, high) if rng.random() < 0.75 else 0.0 for _ in range(8)]}
+
+
+def perspective(frames: Frames, values: Values) -> Frames:
+    """The picture on a leaning plane, black around it."""
+    height, width = frames[0].shape[:2]
+    inwards = np.array(numbers(values, "corners")).reshape(4, 2)
+    unit = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
+    moved = unit + inwards * np.where(unit == 0, 1, -1)
+    size = np.array([width, height])
+    source, place = unit * size, moved * size
+    # PIL wants the eight numbers that take a place on the card back to a point of the picture.
+    rows, points = [], []
+    for (u, v), (x, y) in zip(source, place, strict=True):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        points += [u, v]
+    back = [float(v) for v in np.linalg.solve(np.array(rows), np.array(points))]
+    return _each(
+        frames, lambda image: image.transform((width, height), Image.Transform.PERSPECTIVE, back, BICUBIC)
+    )
+
+
+def draw_recode(rng: random.Random, heavy: bool) -> Parameters:
+    """Short side and CRF of a poor copy that is then brought back to size."""
+    if heavy:
+        return {"short_side": rng.choice([96, 112]), "crf": rng.randint(36, 38)}
+    return {"short_side": 144, "crf": rng.randint(33, 35)}
+
+
+def recode(frames: Frames, values: Values) -> Frames:
+    """Encoded small and strongly, decoded, brought back to the old size."""
+    height, width = frames[0].shape[:2]
+    scale = number(values, "short_side") / min(height, width)
+    w, h = (int(side * scale) // 2 * 2 for side in (width, height))
+    memory = io.BytesIO()
+    encode(resized(frames, w, h), memory, int(number(values, "crf")))
+    memory.seek(0)
+    with av.open(memory, "r") as container:
+        small = [
+            np.asarray(frame.to_ndarray(format="rgb24"), np.uint8) for frame in container.decode(video=0)
+        ]
+    return resized(small, width, height)
+
+
+DRAW: dict[str, Callable[[random.Random, bool], Parameters]] = {
+    "crop": draw_crop,
+    "mirror": draw_mirror,
+    "overlay": draw_overlay,
+    "colour": draw_colour,
+    "rotation": draw_rotation,
+    "border": draw_border,
+    "speed": draw_speed,
+    "blur": draw_blur,
+    "perspective": draw_perspective,
+    "recode": draw_recode,
+}
+APPLY: dict[str, Callable[[Frames, Values], Frames]] = {
+    "crop": crop,
+    "mirror": mirror,
+    "overlay": overlay,
+    "colour": colour,
+    "rotation": rotation,
+    "border": border,
+    "speed": speed,
+    "blur": blur,
+    "perspective": perspective,
+    "recode": recode,
+}
