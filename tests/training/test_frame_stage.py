@@ -1,0 +1,235 @@
+"""The frame stage: what a batch holds, what its loss is, that it learns, and that it goes on where it was stopped."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from visil import presets
+from visil.errors import FileError, UsageError
+from visil.model import ViSiL
+from visil.training.config import FrameStage
+from visil.training.footage import ArrayFootage
+from visil.training.frame_bank import FrameBank
+from visil.training.frame_stage import (
+    draw_views,
+    found,
+    frame_loss,
+    rate,
+    spread_loss,
+    train_frames,
+    views_ahead,
+)
+from visil.video import Sampling
+
+SIDE = 32
+
+
+def footage(videos: int = 6, frames: int = 8, seed: int = 0) -> ArrayFootage:
+    """Videos of two shots, each a slowly brightening picture of coarse random blocks; four frames a second."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(videos):
+        shots = rng.integers(0, 256, (2, 4, 4, 3)).repeat(SIDE // 4, 1).repeat(SIDE // 4, 2)
+        made.append(
+            np.stack([np.clip(shots[2 * i // frames] + i, 0, 255) for i in range(frames)]).astype(np.uint8)
+        )
+    return ArrayFootage(made, [torch.arange(frames) / 4 for _ in range(videos)])
+
+
+@pytest.fixture(scope="module")
+def bank() -> FrameBank:
+    return FrameBank.read(footage())
+
+
+def small_model(seed: int = 0) -> ViSiL:
+    config = presets.VISIL_F_W.replaced(
+        backbone="efficientnet-lite0",
+        stages=(1, 2),
+        levels=(1, 2),
+        dim=16,
+        symmetric=True,
+        frame_pool=("max", "top3"),
+        sampling=Sampling(resize=SIDE, crop=SIDE),
+    )
+    model = ViSiL(config)  # seeded: the same network each time
+    assert model.whitening is not None
+    generator = torch.Generator().manual_seed(seed)
+    model.whitening.projection.copy_(torch.randn(model.channels, 16, generator=generator))
+    return model
+
+
+# ---------------------------------------------------------------- the bank
+
+
+def test_a_batch_holds_different_videos(bank: FrameBank) -> None:
+    drawn = bank.draw(6, np.random.default_rng(0))
+    assert drawn.plain.shape == (6, SIDE, SIDE, 3)
+    assert torch.equal(drawn.plain, drawn.edited)  # without a shift
+    rows = [int((bank.images == image).flatten(1).all(dim=1).nonzero()[0, 0]) for image in drawn.plain]
+    assert sorted(row // 8 for row in rows) == [0, 1, 2, 3, 4, 5]
+
+
+def test_more_than_there_are_videos_is_as_many_as_there_are(bank: FrameBank) -> None:
+    assert len(bank.draw(50, np.random.default_rng(0)).plain) == 6
+
+
+def test_second_moments_are_of_another_shot_and_far_away(bank: FrameBank) -> None:
+    for seed in range(20):
+        drawn = bank.draw(6, np.random.default_rng(seed), twice=0.5, apart=1.0)
+        rows = [int((bank.images == image).flatten(1).all(dim=1).nonzero()[0, 0]) for image in drawn.plain]
+        assert len(rows) == 6
+        for first in rows[:3]:
+            for second in rows[3:]:
+                if first // 8 == second // 8:
+                    assert abs(first - second) >= 4  # a second at four frames a second
+                    assert first % 8 // 4 != second % 8 // 4  # within a shot they look the same
+        assert len({row // 8 for row in rows}) < 6
+
+
+def test_the_edited_frame_lies_beside_the_plain_one_in_the_same_shot(bank: FrameBank) -> None:
+    moved = 0
+    for seed in range(10):
+        drawn = bank.draw(6, np.random.default_rng(seed), shift=0.5)
+        for plain, edited in zip(drawn.plain, drawn.edited, strict=True):
+            a, b = (int((bank.images == i).flatten(1).all(dim=1).nonzero()[0, 0]) for i in (plain, edited))
+            assert a // 4 == b // 4
+            assert abs(a - b) <= 2
+            moved += a != b
+    assert moved
+
+
+def test_blank_frames_are_left_out_and_many_are_thinned() -> None:
+    videos = [np.zeros((4, SIDE, SIDE, 3), np.uint8), *(v.numpy() for v in footage(3)._videos)]
+    bank = FrameBank.read(ArrayFootage(videos))
+    assert bank.lengths.tolist() == [8, 8, 8]
+    assert FrameBank.read(footage(6, 8), most=20).lengths.tolist() == [3] * 6
+
+
+def test_too_few_videos() -> None:
+    with pytest.raises(UsageError, match="two videos"):
+        FrameBank.read(ArrayFootage([np.zeros((4, SIDE, SIDE, 3), np.uint8)]))
+
+
+# ---------------------------------------------------------------- views and losses
+
+
+def test_views_are_the_same_for_the_same_step(bank: FrameBank) -> None:
+    stage = FrameStage(steps=4, batch=6)
+    for a, b in zip(views_ahead(bank, stage, SIDE, 3, 1), range(1, 4), strict=True):
+        again = draw_views(bank, stage, SIDE, 3, b)
+        torch.testing.assert_close(a.edited, again.edited)
+        torch.testing.assert_close(a.plain, again.plain)
+        assert torch.equal(a.neither, again.neither)
+    other = draw_views(bank, stage, SIDE, 4, 1)
+    assert not torch.equal(other.plain, draw_views(bank, stage, SIDE, 3, 1).plain)
+
+
+def test_the_companion_of_a_composed_picture_is_set_aside(bank: FrameBank) -> None:
+    views = draw_views(bank, FrameStage(steps=1, batch=6, composite=1.0), SIDE, 0, 0)
+    assert views.neither.sum(dim=0).tolist() == [1] * 6
+    assert views.neither.sum(dim=1).tolist() == [1] * 6
+    assert not views.neither.diagonal().any()
+    assert not draw_views(bank, FrameStage(steps=1, batch=6, composite=0.0), SIDE, 0, 0).neither.any()
+
+
+def test_views_have_the_size_the_model_sees(bank: FrameBank) -> None:
+    views = draw_views(bank, FrameStage(steps=1, batch=4), 24, 0, 0)
+    assert views.plain.shape == views.edited.shape == (4, 3, 24, 24)
+
+
+def test_the_loss_by_hand() -> None:
+    similarity = torch.tensor([[0.9, 0.1, 0.5], [0.2, 0.8, 0.3], [0.4, 0.0, 0.7]], dtype=torch.float64)
+    neither = torch.zeros(3, 3, dtype=torch.bool)
+    neither[0, 2] = True
+    e = torch.exp(similarity / 0.1)
+    rows = [e[0, 0] / (e[0, 0] + e[0, 1]), e[1, 1] / e[1].sum(), e[2, 2] / e[2].sum()]
+    columns = [e[0, 0] / e[:, 0].sum(), e[1, 1] / e[:, 1].sum(), e[2, 2] / (e[1, 2] + e[2, 2])]
+    expected = -sum(torch.log(p) for p in (*rows, *columns)) / 6
+    assert float(frame_loss(similarity, neither, 0.1)) == pytest.approx(float(expected))
+    assert found(similarity, neither) == 1.0
+    assert found(similarity.flip(0), neither) == pytest.approx(2 / 3)  # columns 1 and, its 0.7 set aside, 2
+
+
+def test_spread_by_hand() -> None:
+    vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0]]])
+    # Nearest in the other frame: (1,0) at distance 0; (0,1) to (1,0) at √2, from either side; (-1,0) to (0,1).
+    expected = -(2 * np.log(1e-6) + 2 * np.log(2**0.5 + 1e-6)) / 4
+    assert float(spread_loss(vectors)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_rate_rises_then_falls() -> None:
+    stage = FrameStage(steps=100, warmup=10)
+    rates = [rate(step, stage) for step in range(100)]
+    assert rates[0] == pytest.approx(0.1)
+    assert rates[10] == pytest.approx(1.0)
+    assert all(b <= a for a, b in pairwise(rates[10:]))
+    assert rates[-1] < 0.02
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"steps": -1}, {"batch": 1}, {"composite": 1.5}, {"scale": (0.7, 0.3)}, {"keep": 1.0}, {"fps": 0.0}],
+)
+def test_settings_that_make_no_sense(wrong: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match="frames:"):
+        FrameStage(**wrong)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- learning
+
+
+def state(model: ViSiL) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def test_it_learns_and_leaves_a_model_that_only_answers(bank: FrameBank) -> None:
+    model = small_model()
+    before = state(model)
+    losses: list[float] = []
+    stage = FrameStage(steps=12, batch=6, lr=2e-3, warmup=2, composite=0.0, strength=0.3)
+    assert train_frames(model, bank, stage, log=lambda line: losses.append(line["loss"]), every=1)
+    assert np.mean(losses[-4:]) < 0.8 * np.mean(losses[:4])
+    after = state(model)
+    assert not torch.equal(before["whitening.projection"], after["whitening.projection"])
+    assert any(
+        not torch.equal(before[k], after[k]) for k in before if k.startswith("backbone") and "conv" in k
+    )
+    statistics = [k for k in before if k.endswith(("running_mean", "running_var"))]
+    assert statistics
+    assert all(torch.equal(before[k], after[k]) for k in statistics)
+    assert not model.training
+    assert not any(t.requires_grad for t in (*model.parameters(), *model.buffers()))
+    frames = torch.randint(0, 256, (2, SIDE, SIDE, 3), dtype=torch.uint8)
+    assert F.normalize(model.embed_frames(frames).vectors, dim=-1).shape == (2, 5, 16)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.5])
+def test_stopped_and_gone_on_ends_the_same(bank: FrameBank, tmp_path: Path, keep: float) -> None:
+    stage = FrameStage(steps=5, batch=4, warmup=1, keep=keep)
+    straight = small_model()
+    assert train_frames(straight, bank, stage, seed=7)
+    broken = small_model()
+    asked = iter([False, True])
+    options = {"seed": 7, "folder": tmp_path, "identity": {"videos": "x"}}
+    assert not train_frames(broken, bank, stage, stop=lambda: next(asked), **options)  # type: ignore[arg-type]
+    broken = small_model()
+    assert train_frames(broken, bank, stage, **options)  # type: ignore[arg-type]
+    for name, tensor in state(straight).items():
+        assert torch.equal(tensor, state(broken)[name]), name
+    with pytest.raises(FileError, match="belongs to a run"):
+        train_frames(
+            small_model(), bank, FrameStage(steps=6, batch=4), folder=tmp_path, identity={"videos": "x"}
+        )
+
+
+def test_a_model_without_whitening_is_refused(bank: FrameBank) -> None:
+    config = presets.VISIL_F.replaced(backbone="efficientnet-lite0", stages=(1, 2))
+    with pytest.raises(UsageError, match="whitening"):
+        train_frames(ViSiL(config), bank, FrameStage(steps=1, batch=2))
