@@ -271,10 +271,11 @@ def main() -> None:
     """Fit on one half of the clips, judge on the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("packs", type=Path)
+    parser.add_argument("--model")
     parser.add_argument("--pairs", type=int, default=600)
     parser.add_argument("--write-model", type=Path)
     args = parser.parse_args()
-    model = visil.load()
+    model = visil.load(args.model)
     features = embed_packs(model, args.packs, model.config.name)
     rng = random.Random(3)
     queried = sorted({name.split("|")[0] for name in features if "|" in name})
@@ -296,7 +297,7 @@ def main() -> None:
     draw(bins, RESULTS.parent.parent / "docs" / "reliability.png")
     if args.write_model is not None:
         model.config = replace(model.config, calibration=curve)
-        model.save_pretrained(args.write_model, include_backbone=False)
+        model.save_pretrained(args.write_model)
 
 
 if __name__ == "__main__":

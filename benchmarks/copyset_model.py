@@ -25,7 +25,7 @@ from machine import machine
 
 def embedded(model: visil.ViSiL, files: Sequence[Path], folder: Path) -> list[visil.VideoFeatures]:
     """Features of files, made once for each model."""
-    folder = folder / model.fingerprint()
+    folder = folder / model.fingerprint() / files[0].absolute().parents[1].name
     folder.mkdir(parents=True, exist_ok=True)
 
     def one(file: Path) -> visil.VideoFeatures:

@@ -47,11 +47,12 @@ def embed_packs(model: visil.ViSiL, packs: Path, name: str) -> dict[str, Tensor]
     cache = packs / f"features-{name}.safetensors"
     if cache.exists():
         return load_file(cache)
-    features = {
-        video: model.embed_frames(frames).vectors.half()
-        for pack in sorted(packs.glob("*.npz"))
-        for video, frames in read_pack(pack)
-    }
+    features = {}
+    for pack in sorted(packs.glob("*.npz")):
+        for video, frames in read_pack(pack):
+            features[video] = model.embed_frames(frames).vectors.half()
+            if len(features) % 200 == 0:
+                print(f"{len(features)} videos embedded", flush=True)
     save_file(features, cache)
     return features
 
@@ -239,7 +240,7 @@ def main() -> None:
     print(json.dumps(result, indent=2))
     if args.write_model is not None:
         model.config = replace(model.config, localize=config)
-        model.save_pretrained(args.write_model, include_backbone=False)
+        model.save_pretrained(args.write_model)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from torch import Tensor
 import visil
 from machine import keep
 from real_pairs import embed_packs
-from visil.index.candidates import CandidateIndex, frame_vectors, lists_for, trained_ivf
+from visil.index.candidates import CandidateIndex, Probes, frame_vectors, lists_for, trained_ivf
 from visil.index.catalogue import NewVideo
 from visil.index.collection import Index
 from visil.index.identity import Stamp
@@ -133,7 +133,7 @@ def large(
     for number in chosen:
         query = synthetic.query(int(number), rng)
         start = time.perf_counter()
-        votes = candidates.vote(query, 100)
+        votes = candidates.vote(Probes(query, np.arange(len(query))), 100)
         voting.append(time.perf_counter() - start)
         planted += any(vote.number == number for vote in votes)
     answering = []

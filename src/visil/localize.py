@@ -241,14 +241,26 @@ class Localizer:
         ]
 
     def _unexplained(self, strongest_first: NDArray[np.void], offset: int) -> list[Path]:
+        """Each path that no stronger one explains; every one kept strikes out all that it explains at once."""
+        rows, columns = np.divmod(strongest_first["start"], self._columns)
+        query = np.stack([rows, strongest_first["row"].astype(np.int64)])
+        target = np.stack([columns, strongest_first["column"].astype(np.int64)]) - offset
+        scores = strongest_first["total"] / strongest_first["cells"]
+        left = np.ones(len(strongest_first), bool)
         kept: list[Path] = []
-        for start, gain, total, cells, row, column in strongest_first.tolist():
-            first_row, first_column = divmod(start, self._columns)
-            path = Path(
-                (first_row, row), (first_column - offset, column - offset), gain, total / cells, cells
+        while left.any():
+            i = int(left.argmax())
+            kept.append(
+                Path(
+                    (int(query[0, i]), int(query[1, i])),
+                    (int(target[0, i]), int(target[1, i])),
+                    float(strongest_first["gain"][i]),
+                    float(scores[i]),
+                    int(strongest_first["cells"][i]),
+                )
             )
-            if not any(_explains(other, path) for other in kept):
-                kept.append(path)
+            left &= ~_explained(i, query, target, scores)
+            left[i] = False
         return kept
 
 
@@ -315,25 +327,21 @@ def segments(
     return sorted(found, key=lambda segment: (segment.query, segment.target))
 
 
-def _explains(stronger: Path, path: Path) -> bool:
-    """Whether ``path`` is only the shadow of a stronger one.
+def _explained(i: int, query: NDArray[np.int64], target: NDArray[np.int64], scores: Floats) -> Flags:
+    """Which paths are only the shadow of path ``i``, a stronger one; spans are [2, N], first and last frames.
 
     Half or more of it lies where the stronger lies on both axes: the same footage aslant. Or on one axis, and on the
     other no further away than the stronger is long, and it is less alike: frames of one shot resemble each other,
     so a copied shot matches its neighbours too. Footage that truly occurs twice is as alike both times, or far
     apart, and stays.
     """
-    axes = ((path.query, stronger.query), (path.target, stronger.target))
-    lengths = [mine[1] - mine[0] + 1 for mine, _ in axes]
-    overlaps = [_overlap(mine, theirs) for mine, theirs in axes]
-    inside = [2 * overlap >= length for overlap, length in zip(overlaps, lengths, strict=True)]
-    if all(inside):
-        return True
-    near = stronger.query[1] - stronger.query[0] + stronger.target[1] - stronger.target[0] + 2
-    beside = min(overlaps) >= -near / 2
-    return any(inside) and beside and path.score < AS_ALIKE * stronger.score
-
-
-def _overlap(a: tuple[int, int], b: tuple[int, int]) -> int:
-    """Frames that two spans share; below zero, the frames between them."""
-    return min(a[1], b[1]) - max(a[0], b[0]) + 1
+    overlaps, inside = [], []
+    for spans in (query, target):
+        # Frames that two spans share; below zero, the frames between them.
+        overlap = np.minimum(spans[1], spans[1, i]) - np.maximum(spans[0], spans[0, i]) + 1
+        overlaps.append(overlap)
+        inside.append(2 * overlap >= spans[1] - spans[0] + 1)
+    near = sum(int(spans[1, i] - spans[0, i]) + 1 for spans in (query, target))
+    beside = np.minimum(*overlaps) >= -near / 2
+    less_alike = scores < AS_ALIKE * scores[i]
+    return (inside[0] & inside[1]) | ((inside[0] | inside[1]) & beside & less_alike)

@@ -1,9 +1,9 @@
 """Which videos could match: one vector a frame in FAISS, and a vote over frames.
 
 A short clip inside a long video has few frames in common with it, so a vector for a whole video would never find it.
-Every frame of the query looks for its nearest frames anywhere, and the videos they belong to collect votes, more for
-closeness, and once only for each query frame. The FAISS file is a cache: it is made from the feature files, and made
-again whenever it is missing, damaged or out of date.
+Every frame of the query, and regions of frames, look for their nearest frames anywhere, and the videos they belong to
+collect votes, more for closeness, and once only for each query frame. The FAISS file is a cache: it is made from the
+feature files, and made again whenever it is missing, damaged or out of date.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from visil.errors import IndexFolderError
 
@@ -40,13 +42,49 @@ TRAINING_PER_LIST = 64
 """Frames that a larger index is trained on, for each of its lists."""
 
 NEIGHBOURS = 64
-"""Nearest frames that each query frame asks for."""
+"""Nearest frames that each probe asks for."""
+
+PROBES = 512
+"""Vectors that a query looks with, as long as it has no more frames than that."""
+
+VOTE_POWER = 16
+"""Of the similarity: one close frame says more than many vague ones."""
 
 
 def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
     """One unit vector a frame, the mean of its regions; blank frames have no say, and so none."""
-    vectors = video.vectors if video.blank is None else video.vectors[~video.blank]
-    return F.normalize(vectors.float().mean(dim=1), dim=1).numpy()
+    return F.normalize(_shown(video).float().mean(dim=1), dim=1).numpy()
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Vectors that a query looks with, and which of its frames each belongs to."""
+
+    vectors: NDArray[np.float32]
+    frames: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, video: VideoFeatures, most: int = PROBES) -> Probes:
+        """Every frame as a whole, and as many single regions of frames, evenly spread, as ``most`` leaves room for.
+
+        A copy that is a small picture in the query's frame looks like the whole of its original: there a region
+        finds what the mean of all regions does not.
+        """
+        whole = frame_vectors(video)
+        frames = np.arange(len(whole))
+        shown = _shown(video)
+        regions = shown.shape[1]
+        room = min(max(0, most - len(whole)), len(whole) * regions)
+        if regions == 1 or room == 0:
+            return cls(whole, frames)
+        chosen = np.linspace(0, len(whole) * regions - 1, room).round().astype(np.int64)
+        flat = shown.flatten(0, 1)[torch.from_numpy(chosen)].float()
+        parts = F.normalize(flat, dim=1).numpy()
+        return cls(np.concatenate([whole, parts]), np.concatenate([frames, chosen // regions]))
+
+
+def _shown(video: VideoFeatures) -> Tensor:
+    return video.vectors if video.blank is None else video.vectors[~video.blank]
 
 
 @dataclass(frozen=True)
@@ -179,23 +217,24 @@ class CandidateIndex:
 
     # ------------------------------------------------------------------ searching
 
-    def vote(
-        self, query: NDArray[np.float32], limit: int, *, neighbours: int = NEIGHBOURS
-    ) -> list[Candidate]:
+    def vote(self, probes: Probes, limit: int, *, neighbours: int = NEIGHBOURS) -> list[Candidate]:
         """The videos whose frames are nearest to the query's, strongest first."""
-        if self._index is None or self.frames == 0 or len(query) == 0:
+        if self._index is None or self.frames == 0 or len(probes.vectors) == 0:
             return []
-        similarity, entries = self._index.search(query, min(neighbours, self.frames))
-        numbers = np.where(entries >= 0, entries >> FRAME_BITS, -1)
-        votes: dict[int, float] = {}
-        for row_similarity, row_numbers in zip(similarity, numbers, strict=True):
-            # Best first, so the first time a video appears is its best frame for this query frame.
-            unique, first = np.unique(row_numbers, return_index=True)
-            for number, value in zip(unique.tolist(), row_similarity[first].tolist(), strict=True):
-                if number >= 0 and value > 0:
-                    votes[number] = votes.get(number, 0.0) + value**4
-        ranked = sorted(votes.items(), key=lambda item: (-item[1], item[0]))
-        return [Candidate(number, weight) for number, weight in ranked[:limit]]
+        similarity, entries = self._index.search(probes.vectors, min(neighbours, self.frames))
+        frames = np.repeat(probes.frames, similarity.shape[1])
+        similarity, entries = similarity.ravel(), entries.ravel()
+        real = (entries >= 0) & (similarity > 0)
+        frames, similarity, numbers = frames[real], similarity[real], entries[real] >> FRAME_BITS
+        # A frame of the query votes once for a video: for its best match there.
+        order = np.lexsort((-similarity, numbers, frames))
+        frames, similarity, numbers = frames[order], similarity[order], numbers[order]
+        first = np.ones(len(order), bool)
+        first[1:] = (frames[1:] != frames[:-1]) | (numbers[1:] != numbers[:-1])
+        videos, places = np.unique(numbers[first], return_inverse=True)
+        weights = np.bincount(places, similarity[first].astype(np.float64) ** VOTE_POWER, len(videos))
+        best = np.lexsort((videos, -weights))[:limit]
+        return [Candidate(int(videos[i]), float(weights[i])) for i in best]
 
 
 def lists_for(frames: int) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from visil.calibration import Verdict
-from visil.index.candidates import CandidateIndex, frame_vectors
+from visil.features import VideoFeatures
+from visil.index.candidates import CandidateIndex, Probes
 from visil.index.catalogue import Catalogue, Video
 from visil.index.groups import Shared, common_stretches, components, links
 from visil.index.keeping import worth_keeping
@@ -130,44 +132,57 @@ def find_duplicates(
     videos = {video.number: video for video in catalogue.videos()}
     said = catalogue.verdicts()
     found: dict[tuple[int, int], Pair] = {}
-    for done, (a, b) in enumerate_pairs(videos, store, candidates, new_against_references):
-        if (a, b) not in found and _key(videos[a], videos[b]) not in said:
-            query, target = store.try_read(videos[a]), store.try_read(videos[b])
-            if query is None or target is None:
-                continue
-            match = model.compare(query, target)
-            if match.confidence >= min_confidence and match.segments:
-                ids = (videos[a].id, videos[b].id)
-                found[a, b] = Pair(
-                    *ids, match.score, match.confidence, match.segments, match.verdict, common=False
-                )
+    worth = pairs_worth_comparing(videos, store, candidates, new_against_references)
+    for done, a in enumerate(videos):
         if progress is not None:
             progress(done, len(videos), len(found))
+        query = store.try_read(videos[a]) if a in worth else None
+        if query is None:
+            continue
+        undecided = [videos[b] for b in sorted(worth[a]) if _key(videos[a], videos[b]) not in said]
+        read: deque[Video] = deque()
+        for match in model.compare_many(query, _noting(store.readable(undecided), read)):
+            other = read.popleft()
+            if match.confidence >= min_confidence and match.segments:
+                found[a, other.number] = Pair(
+                    videos[a].id,
+                    other.id,
+                    match.score,
+                    match.confidence,
+                    match.segments,
+                    match.verdict,
+                    common=False,
+                )
     if progress is not None:
         progress(len(videos), len(videos), len(found))
     copies = _copies(catalogue, new_against_references)
     return group(videos, found, {key for key, verdict in said.items() if verdict == "same"}, copies)
 
 
-def enumerate_pairs(
+def pairs_worth_comparing(
     videos: dict[int, Video], store: FeatureStore, candidates: CandidateIndex, new_against_references: bool
-) -> Iterator[tuple[int, tuple[int, int]]]:
-    """(videos done, (number, number)) for every pair worth comparing, each once, the smaller number first."""
-    seen: set[tuple[int, int]] = set()
-    for done, (number, video) in enumerate(videos.items()):
+) -> dict[int, set[int]]:
+    """For each video, those of higher number that it voted for or that voted for it."""
+    worth: dict[int, set[int]] = {}
+    for number, video in videos.items():
         if new_against_references and video.reference:
             continue
         features = store.try_read(video)
         if features is None:
             continue
-        for candidate in candidates.vote(frame_vectors(features), CANDIDATES + 1):
+        for candidate in candidates.vote(Probes.of(features, 2 * len(features)), CANDIDATES + 1):
             other = videos.get(candidate.number)
             if other is None or other.number == number or (new_against_references and not other.reference):
                 continue
-            pair = (min(number, other.number), max(number, other.number))
-            if pair not in seen:
-                seen.add(pair)
-                yield done, pair
+            worth.setdefault(min(number, other.number), set()).add(max(number, other.number))
+    return worth
+
+
+def _noting(readable: Iterable[tuple[Video, VideoFeatures]], read: deque[Video]) -> Iterator[VideoFeatures]:
+    """The features alone; which video they are of is noted as they are taken."""
+    for video, features in readable:
+        read.append(video)
+        yield features
 
 
 def group(

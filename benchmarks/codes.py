@@ -1,0 +1,144 @@
+"""What features in fewer bytes cost: size, ranking of the copy benchmark, and time, for fp16, int8 and binary codes.
+
+    python benchmarks/codes.py COPYSET FEATURES [--model MODEL] [--no-keep]
+
+FEATURES is a folder where embedded files are kept, the one of ``copyset_model.py``. The database is as a collection of
+each kind returns it. A query is once as the model gives it (``visil search`` with a file from outside), and once as the
+collection returns it too (a video of the collection; ``visil duplicates``). Time is that of this process alone, to code
+the vectors that the model gives, and to read a file until its vectors are float32 in memory; each is the best of three
+rounds over the whole database, as a multiple of what fp16 takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+import visil
+from copy_ranking import CopySet, reciprocal_ranks
+from copyset_model import embedded, ranked
+from machine import keep
+from visil.codes import KINDS, Codes, decode, encode
+from visil.index.store import HEADER_BYTES, FeatureStore
+
+ROUNDS = 3
+
+
+def coded(videos: Sequence[visil.VideoFeatures], kind: Codes) -> list[visil.VideoFeatures]:
+    """Videos as a collection of a kind returns them."""
+    return [replace(video, vectors=decode(encode(video.vectors, kind))) for video in videos]
+
+
+def mean_precision(
+    model: visil.ViSiL,
+    copies: CopySet,
+    queries: Sequence[visil.VideoFeatures],
+    database: Sequence[visil.VideoFeatures],
+) -> dict[str, dict[str, float]]:
+    """mAP of each half by evidence and by CS_v."""
+    halves = np.array(copies.halves)
+    found = {}
+    for way, scores in ranked(model, queries, database).items():
+        ranks = reciprocal_ranks(scores, copies.truth)
+        present = [half for half in ("easy", "hard") if (halves == half).any()]
+        found[way] = {half: round(float(ranks[halves == half].mean()), 4) for half in present}
+    return found
+
+
+def stored(store: FeatureStore, videos: Sequence[visil.VideoFeatures]) -> list[str]:
+    """Feature files of videos, and their ids."""
+    ids = [f"{number:032x}" for number in range(len(videos))]
+    for name, video in zip(ids, videos, strict=True):
+        assert video.blank is not None
+        writer = store.writer(name)
+        writer.append(video.vectors, video.timestamps.double().numpy(), video.blank)
+        writer.finish(video.duration or 0.0)
+    return ids
+
+
+def best_seconds(work: Callable[[], object]) -> float:
+    """The quickest of some rounds, after one that warms up."""
+    took = []
+    for _ in range(ROUNDS + 1):
+        start = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - start)
+    return min(took[1:])
+
+
+def measured(kind: Codes, videos: Sequence[visil.VideoFeatures]) -> tuple[float, float, float]:
+    """Bytes a frame on disk, headers aside; seconds to encode all frames, and to read them."""
+    full: list[Tensor] = [video.vectors.float() for video in videos]
+    encoding = best_seconds(lambda: [encode(vectors, kind) for vectors in full])
+    with tempfile.TemporaryDirectory() as folder:
+        store = FeatureStore(Path(folder), kind)
+        ids = stored(store, videos)
+        size = sum(store.path(name).stat().st_size - 8 - HEADER_BYTES for name in ids)
+        reading = best_seconds(lambda: [store.read(name).vectors.float() for name in ids])
+    return size / sum(map(len, videos)), encoding, reading
+
+
+def compared(
+    model: visil.ViSiL,
+    copies: CopySet,
+    queries: Sequence[visil.VideoFeatures],
+    database: Sequence[visil.VideoFeatures],
+) -> dict[str, object]:
+    """Everything for each kind."""
+    rows: dict[str, object] = {}
+    base = (0.0, 0.0)
+    for kind in KINDS:
+        size, *seconds = measured(kind, database)
+        if kind == "fp16":
+            base = (seconds[0], seconds[1])
+        targets = coded(database, kind)
+        row: dict[str, object] = {
+            "bytes a frame": round(size, 1),
+            "MB an hour at 1 fps": round(size * 3600 / 1e6, 2),
+            "mAP": mean_precision(model, copies, queries, targets),
+            "encode, times fp16": round(seconds[0] / base[0], 2),
+            "read, times fp16": round(seconds[1] / base[1], 2),
+        }
+        if kind != "fp16":
+            row["mAP, queries coded too"] = mean_precision(model, copies, coded(queries, kind), targets)
+        rows[kind] = row
+    return rows
+
+
+def main() -> None:
+    """Embed what is not embedded yet, measure, print and keep."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("copyset", type=Path)
+    parser.add_argument("features", type=Path)
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--no-keep", action="store_true", help="only print: a trial is no result")
+    args = parser.parse_args()
+    model = visil.load(args.model)
+    copies = CopySet.read(args.copyset)
+    database = embedded(model, [args.copyset / "database" / name for name in copies.database], args.features)
+    queries = embedded(model, [args.copyset / "queries" / name for name in copies.queries], args.features)
+    result: dict[str, object] = {
+        "model": model.config.name,
+        "channels": model.dim,
+        "regions": int(database[0].vectors.shape[1]),
+        "queries": len(queries),
+        "database": len(database),
+        **compared(model, copies, queries, database),
+    }
+    print(json.dumps(result, indent=1))
+    if not args.no_keep:
+        keep("codes", result)
+
+
+if __name__ == "__main__":
+    main()
