@@ -244,11 +244,16 @@ class ViSiL(nn.Module):
         self._folded = []
         return self
 
-    def save_pretrained(self, folder: str | os.PathLike[str], *, include_backbone: bool = True) -> None:
-        """Write ``config.json`` and ``model.safetensors`` into ``folder``, whole or not at all."""
+    def save_pretrained(
+        self, folder: str | os.PathLike[str], *, include_backbone: bool = True, half: bool = False
+    ) -> None:
+        """Write ``config.json`` and ``model.safetensors`` into ``folder``, whole or not at all.
+
+        ``half`` stores half-precision weights: half the size, and read back as single precision.
+        """
         from visil.pretrained import save
 
-        save(self, Path(folder), include_backbone=include_backbone)
+        save(self, Path(folder), include_backbone=include_backbone, half=half)
 
     @classmethod
     def from_pretrained(cls, name: str | os.PathLike[str]) -> ViSiL:

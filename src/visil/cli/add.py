@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,14 @@ import typer
 
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
+
+
+class Kind(StrEnum):
+    """``visil.codes.Codes``, which would take torch to import."""
+
+    fp16 = "fp16"
+    int8 = "int8"
+    binary = "binary"
 
 
 def add(
@@ -35,9 +44,13 @@ def add(
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="For a new collection: its model.")
     ] = None,
+    codes: Annotated[
+        Kind | None, typer.Option(help="For a new collection: how its features are kept; fp16 by default.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Add files and folders. Run it again to resume, or to take in what is new or changed."""
+    from visil.codes import checked
     from visil.index import Index
     from visil.index.discover import read_list, read_list_file
 
@@ -48,7 +61,8 @@ def add(
         wanted += read_list_file(list_file)
     if not wanted:
         raise UsageError("nothing to add: name files or folders, or give a --list")
-    with Index(index, model=model) as collection, add_progress(quiet=as_json) as progress:
+    kind = None if codes is None else checked(codes.value)
+    with Index(index, model=model, codes=kind) as collection, add_progress(quiet=as_json) as progress:
         report = collection.add(wanted, workers=workers, reference=reference, progress=progress)
     if as_json:
         failed = [{"path": path, "reason": reason} for path, reason in report.failed]

@@ -19,7 +19,7 @@ def info(
     failed: Annotated[bool, typer.Option("--failed", help="List the files that could not be read.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
-    """How many videos, frames and bytes; which model; what could not be read."""
+    """How many videos, frames and bytes; which model; how features are kept; what could not be read."""
     from visil.index import Index
 
     with Index(index, create=False) as collection:
@@ -32,7 +32,7 @@ def info(
             typer.echo(f"{printable(failure.path)}: {failure.reason}")
     else:
         typer.echo(f"{state.videos} videos, {state.frames} frames, {state.hours:.2f} hours")
-        typer.echo(f"{state.bytes / 1e6:.1f} MB on disk, model {state.model}")
+        typer.echo(f"{state.bytes / 1e6:.1f} MB on disk, model {state.model}, features as {state.codes}")
         if state.failed:
             typer.echo(f"{len(state.failed)} files could not be read: visil info {index} --failed")
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from visil.codes import KINDS, Codes, checked
 from visil.errors import IndexFolderError, ModelError, UsageError
 from visil.features import VideoFeatures
 from visil.index.cache import CandidateCache, clear_leftovers
-from visil.index.candidates import CandidateIndex, frame_vectors
+from visil.index.candidates import CandidateIndex, Probes
 from visil.index.catalogue import Catalogue, Failure, Judgement, Video
 from visil.index.discover import discover
 from visil.index.duplicates import Duplicates, Group, OnPairs, find_duplicates
@@ -41,6 +42,8 @@ class IndexInfo:
 
     folder: str
     model: str
+    codes: Codes
+    """What features are kept as."""
     videos: int
     frames: int
     hours: float
@@ -63,17 +66,29 @@ class Problem:
 class Index:
     """Opens the collection in ``folder``, or makes a new one there.
 
-    ``model`` is a model or the name of one; by default the one that the collection was made with.
+    ``model`` is a model or the name of one; by default the one that the collection was made with. ``codes`` is what
+    a new collection keeps its features as: fp16 (the default), int8 (half the bytes) or binary (a sixteenth).
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, model: ViSiL | str | None = None, create: bool = True
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        model: ViSiL | str | None = None,
+        codes: Codes | None = None,
+        create: bool = True,
     ) -> None:
         self.folder = Path(folder)
+        if codes is not None:
+            checked(codes)
         if not (self.folder / "catalogue.sqlite").is_file():
             self._make(create)
         self.catalogue = Catalogue(self.folder / "catalogue.sqlite")
-        self.store = FeatureStore(self.folder / "features")
+        try:
+            self.store = FeatureStore(self.folder / "features", self._codes(codes))
+        except BaseException:
+            self.catalogue.close()
+            raise
         self._wanted = model
         self._model: ViSiL | None = None
         self._cache: CandidateCache | None = None
@@ -91,6 +106,27 @@ class Index:
             raise IndexFolderError(
                 self.folder, f"cannot be made ({(error.strerror or '').lower()})"
             ) from error
+
+    def _codes(self, wanted: Codes | None, *, settle: bool = False) -> Codes:
+        """What features are kept as. The first who asks for a kind, or adds, settles it."""
+        known = self.catalogue.fact("codes")
+        if known is None and self.writable and (wanted or settle):
+            with self.catalogue.writing() as db:
+                older = db.execute("SELECT 1 FROM videos").fetchone()  # from before there was a choice
+                kind = "fp16" if older or wanted is None else wanted
+                db.execute("INSERT OR IGNORE INTO meta VALUES ('codes', ?)", (kind,))
+            known = self.catalogue.fact("codes")
+        held = known or "fp16"
+        if wanted not in (None, held):
+            raise IndexFolderError(
+                self.folder,
+                f"keeps its features as {held}, not {wanted}; to change that, make a new collection",
+            )
+        if held not in KINDS:
+            raise IndexFolderError(
+                self.folder, f"keeps its features as {held}: of a newer visil; upgrade to open it"
+            )
+        return checked(held)
 
     def __enter__(self) -> Self:
         return self
@@ -160,6 +196,12 @@ class Index:
             paths = [paths]
         self._must_be_writable()
         model = self.model
+        self.store.codes = self._codes(None, settle=True)
+        if self.store.codes == "binary" and model.whitening is None:
+            raise ModelError(
+                f"{self.folder}: binary codes need a model that whitens, and {model.config.name} does not: "
+                "make a new collection with int8 codes"
+            )
         self.store.clear_leftovers()
         clear_leftovers(self.folder)
         run = Extraction(
@@ -195,7 +237,7 @@ class Index:
         features = self.features(query)
         if exhaustive:
             return rank(self.model, self.store, features, self.catalogue.videos(), k)
-        votes = self.refresh().vote(frame_vectors(features), max(CANDIDATES, 4 * k))
+        votes = self.refresh().vote(Probes.of(features), max(CANDIDATES, 4 * k))
         videos = self.catalogue.numbered([vote.number for vote in votes])
         return rank(self.model, self.store, features, videos.values(), k)
 
@@ -269,10 +311,15 @@ class Index:
     def info(self) -> IndexInfo:
         """What is here."""
         videos, frames, seconds = self.catalogue.count()
-        size = sum(_sizes_below(self.folder))
-        model = self.catalogue.fact("model") or "not chosen yet"
         return IndexInfo(
-            os.fspath(self.folder), model, videos, frames, seconds / 3600, size, self.catalogue.failures()
+            os.fspath(self.folder),
+            self.catalogue.fact("model") or "not chosen yet",
+            self._codes(None),
+            videos,
+            frames,
+            seconds / 3600,
+            sum(_sizes_below(self.folder)),
+            self.catalogue.failures(),
         )
 
     def verify(

@@ -1,8 +1,11 @@
 """Features on disk: one safetensors file a video, written as they come and visible only when whole.
 
 A file is readable by any safetensors reader: ``vectors`` float16 [T, R, C], ``timestamps`` float64 [T], ``blank``
-bool [T], and in its metadata the duration and a checksum. It is written front to back while the video is decoded, with
-room left for the header, so a ten-hour video needs no more memory than a short one.
+bool [T], and in its metadata the duration and a checksum. Vectors in fewer bytes (:mod:`visil.codes`) are ``codes``
+[T, R, ...] and ``scales`` float16 [T, R] instead; the metadata then name their kind and the number of channels.
+
+A file is written front to back while the video is decoded, with room left for the header, so a ten-hour video needs no
+more memory than a short one.
 """
 
 from __future__ import annotations
@@ -13,21 +16,29 @@ import logging
 import os
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.codes import Coded, Codes, checked, decode, encode
 from visil.errors import IndexFolderError, printable
 from visil.features import VideoFeatures
 from visil.index.catalogue import Video
 from visil.index.identity import Stamp
 
 logger = logging.getLogger("visil")
+
+DTYPES: dict[Codes, str] = {"fp16": "F16", "int8": "I8", "binary": "U8"}
+"""Of vectors or codes, as safetensors names them."""
+
+CHUNK = 1024
+"""Frames that are read, or decoded, at once."""
 
 HEADER_BYTES = 1024
 """Room for the header: the format allows trailing blanks."""
@@ -37,10 +48,11 @@ WARNINGS = 5
 
 
 class FeatureStore:
-    """A folder of feature files by content id."""
+    """A folder of feature files by content id. ``codes`` is what new ones are written as; all kinds are read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, codes: Codes = "fp16") -> None:
         self.folder = folder
+        self.codes = codes
         self._warned: set[str] = set()
 
     def path(self, video: str) -> Path:
@@ -49,16 +61,16 @@ class FeatureStore:
 
     def writer(self, video: str) -> FeatureWriter:
         """To write a video's features part by part."""
-        return FeatureWriter(self.path(video))
+        return FeatureWriter(self.path(video), self.codes)
 
     def read(self, video: str, *, path: str | None = None) -> VideoFeatures:
-        """A video's features, mapped into memory: only what is touched is read."""
+        """A video's features. Those kept as fp16 are mapped into memory: only what is touched is read."""
         from safetensors import SafetensorError, safe_open
 
         file = self.path(video)
         try:
             with safe_open(file, "pt") as opened:
-                vectors, timestamps = opened.get_tensor("vectors"), opened.get_tensor("timestamps")
+                vectors, timestamps = _vectors(opened), opened.get_tensor("timestamps")
                 blank = opened.get_tensor("blank")
                 duration = float(opened.metadata()["duration"])
             return VideoFeatures(vectors, timestamps, duration, path, blank)
@@ -110,13 +122,17 @@ class FeatureStore:
             return "missing"
         try:
             with safe_open(file, "pt") as opened:
-                expected = int(opened.metadata()["checksum"])
+                metadata = opened.metadata()
+                expected = int(metadata["checksum"])
                 crc = 0
-                vectors = opened.get_slice("vectors")
-                for start in range(0, vectors.get_shape()[0], 1024):
-                    crc = zlib.crc32(_bytes_of(vectors[start : start + 1024]), crc)
-                for name in ("timestamps", "blank"):
+                coded = "codes" in metadata
+                vectors = opened.get_slice("codes" if coded else "vectors")
+                for start in range(0, vectors.get_shape()[0], CHUNK):
+                    crc = zlib.crc32(_bytes_of(vectors[start : start + CHUNK]), crc)
+                for name in ("timestamps", "scales", "blank") if coded else ("timestamps", "blank"):
                     crc = zlib.crc32(_bytes_of(opened.get_tensor(name)), crc)
+                if coded:
+                    crc = zlib.crc32(_description(metadata), crc)
         except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
             return f"damaged ({str(error).splitlines()[0][:80]})"
         return None if crc == expected else "damaged (its checksum differs)"
@@ -145,9 +161,12 @@ class FeatureWriter:
     ``finish`` is two steps: :meth:`seal`, which may take a while, and :meth:`place`, which does not.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, codes: Codes = "fp16") -> None:
         self.target = target
+        self.codes = codes
         self._shape: tuple[int, int] | None = None
+        self._channels = 0
+        self._scales: list[Tensor] = []
         self._times: list[NDArray[np.float64]] = []
         self._blank: list[Tensor] = []
         self._frames = 0
@@ -162,9 +181,13 @@ class FeatureWriter:
 
     def append(self, vectors: Tensor, timestamps: NDArray[np.float64], blank: Tensor) -> None:
         """Some frames more: [t, R, C], [t] and which are blank [t]."""
+        coded = encode(vectors, self.codes)
         self._blank.append(blank)
-        data = _bytes_of(vectors.to(torch.float16))
-        self._shape = (int(vectors.shape[1]), int(vectors.shape[2]))
+        if coded.scales is not None:
+            self._scales.append(coded.scales)
+        data = _bytes_of(coded.values)
+        self._shape = (int(coded.values.shape[1]), int(coded.values.shape[2]))
+        self._channels = coded.channels
         self._crc = zlib.crc32(data, self._crc)
         self._write(data)
         self._frames += len(timestamps)
@@ -179,25 +202,38 @@ class FeatureWriter:
     def seal(self, duration: float) -> int:
         """Write the header and bring everything to the disk. Returns the number of frames."""
         assert self._shape is not None, "a video has at least one frame"
+        coded = self.codes != "fp16"
         times = np.concatenate(self._times).astype("<f8").tobytes()
-        blank = _bytes_of(torch.cat(self._blank))
-        self._crc = zlib.crc32(blank, zlib.crc32(times, self._crc))
-        end = self._frames * self._shape[0] * self._shape[1] * 2
+        tail = {"timestamps": ("F64", [self._frames], times)}
+        if coded:
+            scales = torch.cat(self._scales)
+            tail["scales"] = ("F16", list(scales.shape), _bytes_of(scales))
+        tail["blank"] = ("BOOL", [self._frames], _bytes_of(torch.cat(self._blank)))
+        self._crc = zlib.crc32(b"".join(data for _, _, data in tail.values()), self._crc)
+
+        metadata = {"format": "pt", "duration": repr(float(duration))}
+        if coded:
+            metadata |= {"codes": self.codes, "channels": str(self._channels)}
+            self._crc = zlib.crc32(_description(metadata), self._crc)
+        metadata["checksum"] = str(self._crc)
+        end = self._file.tell() - (8 + HEADER_BYTES)
         gap = -end % 8  # float64 must lie on a multiple of eight to be mapped
         header: dict[str, object] = {
-            "__metadata__": {"format": "pt", "duration": repr(float(duration)), "checksum": str(self._crc)},
-            "vectors": {"dtype": "F16", "shape": [self._frames, *self._shape], "data_offsets": [0, end]},
+            "__metadata__": metadata,
+            "codes" if coded else "vectors": {
+                "dtype": DTYPES[self.codes],
+                "shape": [self._frames, *self._shape],
+                "data_offsets": [0, end],
+            },
         }
         if gap:
             header["gap"] = {"dtype": "U8", "shape": [gap], "data_offsets": [end, end + gap]}
-        offsets = [end + gap, end + gap + len(times)]
-        header["timestamps"] = {"dtype": "F64", "shape": [self._frames], "data_offsets": offsets}
-        header["blank"] = {
-            "dtype": "BOOL",
-            "shape": [self._frames],
-            "data_offsets": [offsets[1], offsets[1] + len(blank)],
-        }
-        self._write(bytes(gap) + times + blank)
+            self._write(bytes(gap))
+        at = end + gap
+        for name, (dtype, shape, data) in tail.items():
+            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+            self._write(data)
+            at += len(data)
         try:
             self._file.seek(0)
             self._file.write(
@@ -242,6 +278,27 @@ def _locked_part(target: Path) -> tuple[int, Path]:
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)  # another process took it for a leftover before the lock was on it
+
+
+def _vectors(opened: Any) -> Tensor:
+    """Vectors of an open file: mapped where they are fp16, decoded some frames at a time where they are not."""
+    metadata = opened.metadata()
+    if "codes" not in metadata:
+        vectors: Tensor = opened.get_tensor("vectors")
+        return vectors
+    kind, channels = checked(metadata["codes"]), int(metadata["channels"])
+    codes, scales = opened.get_slice("codes"), opened.get_tensor("scales")
+    frames, regions, _ = codes.get_shape()
+    decoded = torch.empty(frames, regions, channels, dtype=torch.float16)
+    for start in range(0, frames, CHUNK):
+        part = slice(start, start + CHUNK)
+        decoded[part] = decode(Coded(kind, codes[part], scales[part], channels))
+    return decoded
+
+
+def _description(metadata: Mapping[str, str]) -> bytes:
+    """What the checksum covers of the metadata: without it, codes cannot be decoded."""
+    return f"{metadata['codes']} {metadata['channels']}".encode()
 
 
 def _bytes_of(tensor: Tensor) -> bytes:
