@@ -59,6 +59,18 @@ def test_the_share_of_the_ground_decides() -> None:
         assert is_blank(picture) is expected
 
 
+def test_colour_bars() -> None:
+    colours = np.array(
+        [(235, 235, 235), (235, 235, 16), (16, 235, 235), (16, 235, 16), (235, 16, 235), (16, 16, 235)]
+    )
+    picture = colours.astype(np.uint8).repeat(38, 0)[None, :224].repeat(224, 0)
+    assert is_blank(picture)
+    smpte = picture.copy()
+    smpte[160:] = np.random.default_rng(0).integers(0, 256, (64, 224, 3), np.uint8)  # other patches below
+    assert is_blank(smpte)
+    assert not is_blank(picture.transpose(1, 0, 2) // 2 + scene() // 2)
+
+
 def test_each_frame_by_itself() -> None:
     frames = np.stack([scene(), np.zeros((224, 224, 3), np.uint8), card("End", (0, 0, 60)), scene(1)])
     assert blank_frames(torch.from_numpy(frames)).tolist() == [False, True, True, False]
