@@ -21,6 +21,7 @@ from safetensors.torch import load_file, save_file
 import visil
 from copy_ranking import CopySet, reciprocal_ranks, report
 from machine import machine
+from visil.index.background import Background
 
 
 def embedded(model: visil.ViSiL, files: Sequence[Path], folder: Path) -> list[visil.VideoFeatures]:
@@ -50,9 +51,9 @@ def ranked(
 ) -> dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]]:
     """Evidence and CS_v of each query with each video of the database."""
     found: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {"evidence": [], "CS_v": []}
+    background = Background.of(model, database)
     for query in queries:
-        matches = list(model.compare_many(query, database))
-        # A pair without any stretch has no evidence but its score; keep ties rare.
+        matches = list(model.compare_many(query, database, common=background.beyond_typical(query)))
         found["evidence"].append(np.array([m.evidence for m in matches]))
         found["CS_v"].append(np.array([m.score for m in matches]))
     return found

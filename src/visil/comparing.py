@@ -6,6 +6,7 @@ What :class:`visil.ViSiL` offers as ``compare``, ``compare_many`` and ``scores``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from visil.model import ViSiL
 
 LongVideos = Literal["exact", "authors"]
+Common = NDArray[np.float32]
+"""How common each frame of a query is, [X]."""
 
 KEPT_CELLS = 1 << 25
 """A match keeps its matrices up to this many frame pairs (128 MB); beyond, it computes them again when asked."""
@@ -61,9 +64,17 @@ def score(
 
 
 def compare(
-    model: ViSiL, query: VideoFeatures, target: VideoFeatures, long_videos: LongVideos = "exact"
+    model: ViSiL,
+    query: VideoFeatures,
+    target: VideoFeatures,
+    long_videos: LongVideos = "exact",
+    common: Common | None = None,
 ) -> Match:
-    """How two videos relate, and where; memory for one strip, and for the matrices while they are small."""
+    """How two videos relate, and where; memory for one strip, and for the matrices while they are small.
+
+    ``common`` [X] is taken off the similarities of each query frame before they are judged (``index.background``);
+    score and matrices stay as they are.
+    """
     check(model, query, "query")
     check(model, target, "target")
     keep = len(query) * len(target) <= KEPT_CELLS
@@ -76,7 +87,8 @@ def compare(
         # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
         strip = strip[: max(0, len(query) - start), : len(target)].cpu()
         rows_blank = None if query_blank is None else query_blank[start : start + len(strip)]
-        localizer.feed(neutral(strip.numpy(), localizer.config, rows_blank, target_blank))
+        seen = strip.numpy() if common is None else strip.numpy() - common[start : start + len(strip), None]
+        localizer.feed(neutral(seen, localizer.config, rows_blank, target_blank))
         if keep:
             rows.append(strip.float())
 
@@ -92,12 +104,13 @@ def compare(
     def both() -> Matrices:
         return kept if kept is not None else matrices(model, query.vectors, target.vectors)
 
-    return _judged(
-        model, query, target, plain, _score_of_shown(model, query, target, plain), localizer.paths(), both
-    )
+    shown = _score_of_shown(model, query, target, plain)
+    return _judged(model, query, target, plain, shown, localizer.paths(), both, common)
 
 
-def compare_many(model: ViSiL, query: VideoFeatures, targets: Iterable[VideoFeatures]) -> Iterator[Match]:
+def compare_many(
+    model: ViSiL, query: VideoFeatures, targets: Iterable[VideoFeatures], common: Common | None = None
+) -> Iterator[Match]:
     """:func:`compare` with each of many targets: the same answers, several times faster for short videos.
 
     Their frames stand side by side in one matrix with walls between, so that products, Chamfer similarity and the
@@ -109,20 +122,22 @@ def compare_many(model: ViSiL, query: VideoFeatures, targets: Iterable[VideoFeat
     for target in targets:
         check(model, target, "target")
         if len(query) * len(target) > WIDE_CELLS:
-            yield from _side_by_side(model, query, batch)
+            yield from _side_by_side(model, query, batch, common)
             batch, frames = [], 0
-            yield compare(model, query, target)
+            yield compare(model, query, target, common=common)
             continue
         if batch and (frames + len(target)) > min(WIDE_FRAMES, WIDE_CELLS // len(query)):
-            yield from _side_by_side(model, query, batch)
+            yield from _side_by_side(model, query, batch, common)
             batch, frames = [], 0
         batch.append(target)
         frames += len(target)
-    yield from _side_by_side(model, query, batch)
+    yield from _side_by_side(model, query, batch, common)
 
 
 @torch.inference_mode()
-def _side_by_side(model: ViSiL, query: VideoFeatures, targets: list[VideoFeatures]) -> Iterator[Match]:
+def _side_by_side(
+    model: ViSiL, query: VideoFeatures, targets: list[VideoFeatures], common: Common | None
+) -> Iterator[Match]:
     if not targets:
         return
     config = model.config
@@ -138,9 +153,9 @@ def _side_by_side(model: ViSiL, query: VideoFeatures, targets: list[VideoFeature
     wide = np.full((len(query), columns), WALL, np.float32)
     limits = [config.localize.for_length(min(len(query), len(target))) for target in targets]
     for target, strip, (start, stop) in zip(targets, strips, spans, strict=True):
-        wide[:, start:stop] = neutral(
-            strip.float().cpu().numpy(), config.localize, _blank(query), _blank(target)
-        )
+        seen = strip.float().cpu().numpy()
+        seen = seen if common is None else seen - common[:, None]
+        wide[:, start:stop] = neutral(seen, config.localize, _blank(query), _blank(target))
     localizer = Localizer(columns, min(limits, key=lambda limit: limit.min_gain))
     localizer.feed(wide)
     found = localizer.paths_within(spans, [limit.min_gain for limit in limits])
@@ -151,7 +166,7 @@ def _side_by_side(model: ViSiL, query: VideoFeatures, targets: list[VideoFeature
             seen = strip[_shown(query).to(strip.device)][:, _shown(target).to(strip.device)]
             shown = _read(model, seen)[0] if seen.numel() else -1.0
         kept = (strip.float().cpu().numpy(), output.float().cpu().numpy())
-        yield _judged(model, query, target, plain, shown, paths, partial(_same, kept))
+        yield _judged(model, query, target, plain, shown, paths, partial(_same, kept), common)
 
 
 def _same(kept: Matrices) -> Matrices:
@@ -178,12 +193,17 @@ def _judged(
     shown: float,
     paths: list[Path],
     both: Callable[[], Matrices],
+    common: Common | None,
 ) -> Match:
     """A match, from its score, the score without blank frames, and the stretches found."""
     query_blank, target_blank = _blank(query), _blank(target)
     if query_blank is not None and target_blank is not None:
         paths = [grown(path, query_blank, target_blank) for path in paths]
     stretch = max((path.strength(model.config.localize) for path in paths), default=0.0)
+    if common is not None:
+        paths = [_as_alike_as_they_are(path, common) for path in paths]
+        if _shown(query).any():
+            shown -= float(common[_shown(query).numpy()].mean())
     calibration = model.config.calibration
     frame_pairs = len(query) * len(target)
     evidence = calibration.evidence(shown, stretch, frame_pairs) if calibration else plain
@@ -203,6 +223,12 @@ def _judged(
         target_times=target.timestamps.numpy(),
         _matrices=both,
     )
+
+
+def _as_alike_as_they_are(path: Path, common: Common) -> Path:
+    """A path whose score is the similarity that people see, nothing taken off."""
+    first, last = path.query
+    return replace(path, score=path.score + float(common[first : last + 1].mean()))
 
 
 def chunked_score(model: ViSiL, query: Tensor, target: Tensor) -> float:

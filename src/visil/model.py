@@ -176,9 +176,14 @@ class ViSiL(nn.Module):
         _check_choice(long_videos)
         return comparing.compare(self, self._features(query), self._features(target), long_videos)
 
-    def compare_many(self, query: VideoLike, targets: Iterable[VideoLike]) -> Iterator[Match]:
-        """:meth:`compare` with each of many targets: the same answers, several times faster for short videos."""
-        return comparing.compare_many(self, self._features(query), map(self._features, targets))
+    def compare_many(
+        self, query: VideoLike, targets: Iterable[VideoLike], *, common: NDArray[np.float32] | None = None
+    ) -> Iterator[Match]:
+        """:meth:`compare` with each of many targets: the same answers, several times faster for short videos.
+
+        ``common`` [X]: what to take off the similarities of each query frame, where it is known how common it is.
+        """
+        return comparing.compare_many(self, self._features(query), map(self._features, targets), common)
 
     def scores(
         self, query: VideoLike, targets: Iterable[VideoLike], *, long_videos: LongVideos = "exact"

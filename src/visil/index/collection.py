@@ -16,6 +16,7 @@ from typing import Self
 from visil.codes import KINDS, Codes, checked
 from visil.errors import IndexFolderError, ModelError, UsageError
 from visil.features import VideoFeatures
+from visil.index.background import Background
 from visil.index.cache import CandidateCache, clear_leftovers
 from visil.index.candidates import CandidateIndex, Probes
 from visil.index.catalogue import Catalogue, Failure, Judgement, Video
@@ -92,6 +93,7 @@ class Index:
         self._wanted = model
         self._model: ViSiL | None = None
         self._cache: CandidateCache | None = None
+        self._background: tuple[int, Background] | None = None
 
     def _make(self, create: bool) -> None:
         if self.folder.exists() and not self.folder.is_dir():
@@ -236,10 +238,17 @@ class Index:
             raise UsageError(f"k must be at least 1, not {k}")
         features = self.features(query)
         if exhaustive:
-            return rank(self.model, self.store, features, self.catalogue.videos(), k)
+            return rank(self.model, self.store, features, self.catalogue.videos(), k, self._common_here())
         votes = self.refresh().vote(Probes.of(features), max(CANDIDATES, 4 * k))
         videos = self.catalogue.numbered([vote.number for vote in votes])
-        return rank(self.model, self.store, features, videos.values(), k)
+        return rank(self.model, self.store, features, videos.values(), k, self._common_here())
+
+    def _common_here(self) -> Background:
+        """What is common in this collection, sampled anew when it has grown or shrunk by a tenth."""
+        count = len(self)
+        if self._background is None or abs(count - self._background[0]) > 0.1 * self._background[0]:
+            self._background = (count, Background.read(self.model, self.store, self.catalogue))
+        return self._background[1]
 
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
         """Features of a query; those of a video that is in the collection are not made again."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from visil.calibration import Verdict
 from visil.features import VideoFeatures
+from visil.index.background import Background
 from visil.index.candidates import CandidateIndex, Probes
 from visil.index.catalogue import Catalogue, Video
 from visil.index.groups import Shared, common_stretches, components, links
@@ -132,6 +133,7 @@ def find_duplicates(
     videos = {video.number: video for video in catalogue.videos()}
     said = catalogue.verdicts()
     found: dict[tuple[int, int], Pair] = {}
+    background = Background.read(model, store, catalogue)
     worth = pairs_worth_comparing(videos, store, candidates, new_against_references)
     for done, a in enumerate(videos):
         if progress is not None:
@@ -141,7 +143,8 @@ def find_duplicates(
             continue
         undecided = [videos[b] for b in sorted(worth[a]) if _key(videos[a], videos[b]) not in said]
         read: deque[Video] = deque()
-        for match in model.compare_many(query, _noting(store.readable(undecided), read)):
+        targets = _noting(store.readable(undecided), read)
+        for match in model.compare_many(query, targets, common=background.beyond_typical(query)):
             other = read.popleft()
             if match.confidence >= min_confidence and match.segments:
                 found[a, other.number] = Pair(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from visil.calibration import Verdict
 from visil.features import VideoFeatures
+from visil.index.background import Background
 from visil.index.catalogue import Video
 from visil.index.store import FeatureStore
 from visil.localize import Segment
@@ -49,7 +50,12 @@ def hit_of(video: Video, match: Match) -> Hit:
 
 
 def rank(
-    model: ViSiL, store: FeatureStore, query: VideoFeatures, videos: Iterable[Video], k: int
+    model: ViSiL,
+    store: FeatureStore,
+    query: VideoFeatures,
+    videos: Iterable[Video],
+    k: int,
+    background: Background,
 ) -> list[Hit]:
     """The best ``k`` of ``videos``, compared exactly; memory for a few at a time."""
     read: deque[Video] = deque()
@@ -60,7 +66,7 @@ def rank(
             yield features
 
     best: list[Hit] = []
-    for match in model.compare_many(query, targets()):
+    for match in model.compare_many(query, targets(), common=background.beyond_typical(query)):
         best.append(hit_of(read.popleft(), match))
         if len(best) >= 2 * k + 100:
             best = _best(best, k)
