@@ -24,7 +24,7 @@ from machine import keep
 from pack_frames import read_pack
 
 Frames = NDArray[np.uint8]
-SIDE = 224
+SIDE = visil.load().config.sampling.crop
 INTRO = 5
 
 
@@ -67,7 +67,8 @@ def card(text: str) -> Frames:
 def letterboxed(clip: Frames) -> Frames:
     """Black above and below."""
     boxed = clip.copy()
-    boxed[:, :36] = boxed[:, -36:] = 0
+    edge = SIDE * 36 // 224
+    boxed[:, :edge] = boxed[:, -edge:] = 0
     return boxed
 
 
@@ -88,8 +89,11 @@ def main() -> None:
     model = visil.load()
     clips = [video for pack in sorted(args.packs.glob("originals*.npz")) for video in read_pack(pack)]
     rng = random.Random(5)
-    one = [frames for name, frames in clips if name.startswith("dream/")]
-    other = [frames for name, frames in clips if not name.startswith("dream/")]
+    largest = max(
+        {name.split("/")[0] for name, _ in clips}, key=lambda f: sum(n.startswith(f) for n, _ in clips)
+    )
+    one = [frames for name, frames in clips if name.startswith(f"{largest}/")]
+    other = [frames for name, frames in clips if not name.startswith(f"{largest}/")]
     pairs = list(zip(rng.sample(one, args.pairs), rng.sample(other, args.pairs), strict=True))
     intro = rng.choice([frames for _, frames in clips if len(frames) >= INTRO])[:INTRO]
     dressings: dict[str, Callable[[Frames, int], Frames]] = {

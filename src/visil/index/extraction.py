@@ -12,6 +12,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -310,9 +311,15 @@ class Extraction:
             *(job.stamp.size, damaged),
         )
         name = os.fspath(job.path)
-        self._drop(
-            self.catalogue.add(video, name, job.stamp, reference=self.reference, place=job.writer.place)
-        )
+        try:
+            gone = self.catalogue.add(
+                video, name, job.stamp, reference=self.reference, place=job.writer.place
+            )
+        except IndexFolderError:  # the disk had room for the features, but not for their entry
+            with suppress(IndexFolderError):
+                self.catalogue.clear(job.id, self.store.remove)
+            raise
+        self._drop(gone)
         self._open.pop(id(job), None)
         self.report.added += 1
         self._tell(job.path)
