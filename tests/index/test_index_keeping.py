@@ -138,3 +138,11 @@ def test_what_someone_called_the_same_replaces_each_other() -> None:
 def test_names_that_are_not_unique_are_told_with_their_folder() -> None:
     a, b = replace(video("a"), path="/v/1/x.mp4"), replace(video("b", width=320), path="/v/2/x.mp4")
     assert worth_keeping([a, b], [whole(a, b)]).notes == {"b": "all of it is in /v/1/x.mp4"}
+
+
+def test_a_short_video_does_not_stand_for_a_much_longer_one() -> None:
+    short, long = video("a", duration=18.0, width=1280), video("b", duration=59.0)
+    advice = worth_keeping([short, long], [whole(short, long)])
+    assert {advice.keep, *advice.also} == {"a", "b"}
+    faster = video("c", duration=40.0, width=1280)  # played half as fast again
+    assert worth_keeping([faster, long], [whole(faster, long)]).also == []

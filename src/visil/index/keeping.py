@@ -25,6 +25,9 @@ LOSS = 0.1
 LOSS_SECONDS = 2.0
 """or as many seconds: stretches are not exact at their ends."""
 
+FASTEST = 2.0
+"""How many times faster than the original a copy may run that still shows all of it."""
+
 OTHER_SHARE = 0.4
 """Share of a video outside what it shares from which it *contains* the other among other footage."""
 
@@ -101,6 +104,10 @@ class _Relations:
 
     def inside(self, video: Video, other: Video) -> bool:
         """Whether another video shows all of it."""
+        if (
+            other.duration * FASTEST < video.duration
+        ):  # a still scene aligns with anything: no copy is that fast
+            return False
         loss = max(LOSS * video.duration, min(LOSS_SECONDS, video.duration / 2))
         return (video.id, other.id) in self._shared and self.outside(video, other) <= loss
 
