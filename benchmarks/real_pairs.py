@@ -23,6 +23,7 @@ from scipy.ndimage import find_objects, label
 from torch import Tensor
 
 import visil
+from copyset import LEFT_OUT
 from pack_frames import read_pack
 from visil.localize import LocalizeConfig, localize
 from visil.localize import Path as Stretch
@@ -43,18 +44,23 @@ class Pair:
 
 
 def embed_packs(model: visil.ViSiL, packs: Path, name: str) -> dict[str, Tensor]:
-    """{video: region vectors}, half precision; kept beside the packs, since it takes minutes."""
+    """{video: region vectors}, half precision; kept beside the packs, since it takes minutes.
+
+    Clips that were cut from one recording are left out (``copyset.LEFT_OUT``): nobody could tell them apart.
+    """
     cache = packs / f"features-{name}.safetensors"
     if cache.exists():
-        return load_file(cache)
-    features = {}
-    for pack in sorted(packs.glob("*.npz")):
-        for video, frames in read_pack(pack):
-            features[video] = model.embed_frames(frames).vectors.half()
-            if len(features) % 200 == 0:
-                print(f"{len(features)} videos embedded", flush=True)
-    save_file(features, cache)
-    return features
+        features = load_file(cache)
+    else:
+        features = {}
+        for pack in sorted(packs.glob("*.npz")):
+            for video, frames in read_pack(pack):
+                features[video] = model.embed_frames(frames).vectors.half()
+                if len(features) % 200 == 0:
+                    print(f"{len(features)} videos embedded", flush=True)
+        save_file(features, cache)
+    left_out = {f"{source}/{clip}" for source, clips in LEFT_OUT.items() for clip in clips}
+    return {video: vectors for video, vectors in features.items() if video.split("|")[0] not in left_out}
 
 
 def string_together(parts: list[Tensor], shared: list[int]) -> tuple[Tensor, list[Span]]:
