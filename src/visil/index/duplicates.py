@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from visil.calibration import Verdict
-from visil.features import VideoFeatures
 from visil.index.background import Background
 from visil.index.candidates import CandidateIndex, Probes
 from visil.index.catalogue import Catalogue, Video
 from visil.index.groups import Shared, common_stretches, components, links
 from visil.index.keeping import worth_keeping
+from visil.index.search import compared
 from visil.index.store import FeatureStore
 from visil.localize import Segment
 from visil.model import ViSiL
@@ -142,10 +141,7 @@ def find_duplicates(
         if query is None:
             continue
         undecided = [videos[b] for b in sorted(worth[a]) if _key(videos[a], videos[b]) not in said]
-        read: deque[Video] = deque()
-        targets = _noting(store.readable(undecided), read)
-        for match in model.compare_many(query, targets, common=background.beyond_typical(query)):
-            other = read.popleft()
+        for other, match in compared(model, store, query, undecided, background):
             if match.confidence >= min_confidence and match.segments:
                 found[a, other.number] = Pair(
                     videos[a].id,
@@ -179,13 +175,6 @@ def pairs_worth_comparing(
                 continue
             worth.setdefault(min(number, other.number), set()).add(max(number, other.number))
     return worth
-
-
-def _noting(readable: Iterable[tuple[Video, VideoFeatures]], read: deque[Video]) -> Iterator[VideoFeatures]:
-    """The features alone; which video they are of is noted as they are taken."""
-    for video, features in readable:
-        read.append(video)
-        yield features
 
 
 def group(

@@ -49,6 +49,25 @@ def hit_of(video: Video, match: Match) -> Hit:
     )
 
 
+def compared(
+    model: ViSiL,
+    store: FeatureStore,
+    query: VideoFeatures,
+    videos: Iterable[Video],
+    background: Background,
+) -> Iterator[tuple[Video, Match]]:
+    """Each of ``videos`` with how the query relates to it; those whose features cannot be read are left out."""
+    read: deque[Video] = deque()
+
+    def targets() -> Iterator[VideoFeatures]:
+        for video, features in store.readable(videos):
+            read.append(video)  # answers come in the order of the targets, but some targets later
+            yield features
+
+    for match in model.compare_many(query, targets(), common=background.beyond_typical(query)):
+        yield read.popleft(), match
+
+
 def rank(
     model: ViSiL,
     store: FeatureStore,
@@ -58,16 +77,9 @@ def rank(
     background: Background,
 ) -> list[Hit]:
     """The best ``k`` of ``videos``, compared exactly; memory for a few at a time."""
-    read: deque[Video] = deque()
-
-    def targets() -> Iterator[VideoFeatures]:
-        for video, features in store.readable(videos):
-            read.append(video)
-            yield features
-
     best: list[Hit] = []
-    for match in model.compare_many(query, targets(), common=background.beyond_typical(query)):
-        best.append(hit_of(read.popleft(), match))
+    for video, match in compared(model, store, query, videos, background):
+        best.append(hit_of(video, match))
         if len(best) >= 2 * k + 100:
             best = _best(best, k)
     return _best(best, k)
