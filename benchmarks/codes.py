@@ -24,7 +24,7 @@ from torch import Tensor
 
 import visil
 from copy_ranking import CopySet, reciprocal_ranks
-from copyset_model import embedded, ranked
+from copyset_model import embedded_set, ranked
 from machine import keep
 from visil.codes import KINDS, Codes, decode, encode
 from visil.index.store import HEADER_BYTES, FeatureStore
@@ -124,9 +124,7 @@ def main() -> None:
     parser.add_argument("--no-keep", action="store_true", help="only print: a trial is no result")
     args = parser.parse_args()
     model = visil.load(args.model)
-    copies = CopySet.read(args.copyset)
-    database = embedded(model, [args.copyset / "database" / name for name in copies.database], args.features)
-    queries = embedded(model, [args.copyset / "queries" / name for name in copies.queries], args.features)
+    copies, database, queries = embedded_set(model, args.copyset, args.features)
     result: dict[str, object] = {
         "model": model.config.name,
         "channels": model.dim,

@@ -46,6 +46,15 @@ def embedded(model: visil.ViSiL, files: Sequence[Path], folder: Path) -> list[vi
         return list(pool.map(one, files))
 
 
+def embedded_set(
+    model: visil.ViSiL, folder: Path, features: Path
+) -> tuple[CopySet, list[visil.VideoFeatures], list[visil.VideoFeatures]]:
+    """The set, its database and its queries."""
+    copies = CopySet.read(folder)
+    database = embedded(model, [folder / "database" / name for name in copies.database], features)
+    return copies, database, embedded(model, [folder / "queries" / name for name in copies.queries], features)
+
+
 def ranked(
     model: visil.ViSiL, queries: Sequence[visil.VideoFeatures], database: Sequence[visil.VideoFeatures]
 ) -> dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]]:
@@ -71,9 +80,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     model = visil.load(args.model)
-    copies = CopySet.read(args.copyset)
-    database = embedded(model, [args.copyset / "database" / name for name in copies.database], args.features)
-    queries = embedded(model, [args.copyset / "queries" / name for name in copies.queries], args.features)
+    copies, database, queries = embedded_set(model, args.copyset, args.features)
     figures: dict[str, object] = {"model": model.config.name, "machine": machine()}
     halves, settings = np.array(copies.halves), np.array(copies.settings)
     by_way = ranked(model, queries, database)

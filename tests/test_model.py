@@ -513,3 +513,16 @@ def test_on_a_gpu(embedder: ViSiL) -> None:
     match = moved.compare(expected, video(9))
     assert match.score == pytest.approx(expected_match.score, abs=1e-3)
     np.testing.assert_allclose(match.frame_matrix, expected_match.frame_matrix, atol=1e-3)
+
+
+def test_weights_loaded_after_an_embedding_are_used() -> None:
+    model, other = built(FAMILY["v"], with_backbone=True), built(FAMILY["v"], with_backbone=True)
+    for parameter in other.backbone.parameters():  # type: ignore[union-attr]
+        with torch.no_grad():
+            parameter.mul_(1.1)
+    frames = torch.randint(0, 256, (2, 64, 64, 3), dtype=torch.uint8)
+    before = model.embed_frames(frames).vectors
+    model.load_state_dict(other.state_dict())
+    after = model.embed_frames(frames).vectors
+    assert not torch.allclose(before, after, atol=1e-4)
+    torch.testing.assert_close(after, other.embed_frames(frames).vectors)

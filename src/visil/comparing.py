@@ -178,7 +178,7 @@ def _read(model: ViSiL, matrix: Tensor) -> tuple[float, Tensor]:
     output = matrix
     if model.comparator is not None:
         # Repeating a video's frames repeats its rows or columns of S_f.
-        matrix = repeated(repeated(matrix, model.comparator).T, model.comparator).T
+        matrix = repeated(repeated(matrix, model.comparator), model.comparator, dim=1)
         output = hard_tanh(model.comparator(matrix))
     pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
     pool.update(output)
@@ -260,10 +260,10 @@ def check(model: ViSiL, video: VideoFeatures, name: str) -> None:
         raise UsageError(f"the {name}'s features contain NaN or infinity")
 
 
-def repeated(vectors: Tensor, comparator: Comparator | None) -> Tensor:
+def repeated(vectors: Tensor, comparator: Comparator | None, dim: int = 0) -> Tensor:
     """Videos of 1 to 3 frames doubled until the comparator can read them, as the authors do: 1→4, 2→4, 3→6."""
-    while comparator is not None and len(vectors) < SHORTEST:
-        vectors = torch.cat([vectors, vectors])
+    while comparator is not None and vectors.shape[dim] < SHORTEST:
+        vectors = torch.cat([vectors, vectors], dim=dim)
     return vectors
 
 

@@ -67,6 +67,7 @@ class ViSiL(nn.Module):
             "this model was loaded without a backbone: it compares features, but embeds nothing"
         )
         self._folded: list[Backbone] = []  # a list, so that torch does not take it for a part to save
+        self.register_load_state_dict_post_hook(_forget_folded)  # type: ignore[no-untyped-call]
         self.eval()
 
     # ------------------------------------------------------------------ videos to features
@@ -292,6 +293,12 @@ class ViSiL(nn.Module):
                 "(train, or load the authors' weights with ViSiL.from_official)",
                 stacklevel=3,
             )
+
+
+def _forget_folded(model: nn.Module, _: object) -> None:
+    """Weights were loaded: the folded copy is made anew."""
+    assert isinstance(model, ViSiL)
+    model._folded = []
 
 
 def _as_tensor(images: object) -> Tensor:

@@ -54,7 +54,7 @@ def pool(
     if symmetric:
         forward = pool(similarity, inner, outer)
         return (forward + pool(similarity.transpose(-1, -2), inner, outer)) / 2
-    return _reduce(_reduce(similarity, inner), outer)
+    return reduced(reduced(similarity, inner), outer)
 
 
 def frame_similarity(query_frame: Tensor, target_frame: Tensor) -> Tensor:
@@ -89,8 +89,9 @@ def video_similarity(
     return pool(output_matrix, inner, outer, symmetric)
 
 
-def _reduce(values: Tensor, how: Reduction) -> Tensor:
+def reduced(values: Tensor, how: Reduction, dim: int = -1) -> Tensor:
+    """``values`` with one dimension gone: its largest, its mean, or the mean of its largest few."""
     few = best_few(how)
     if few is not None:
-        return values.topk(min(few, values.shape[-1]), dim=-1).values.mean(dim=-1)
-    return values.amax(dim=-1) if how == "max" else values.mean(dim=-1)
+        return values.topk(min(few, values.shape[dim]), dim=dim).values.mean(dim=dim)
+    return values.amax(dim=dim) if how == "max" else values.mean(dim=dim)

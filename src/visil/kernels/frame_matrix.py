@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from visil.similarity import Reduction, best_few
+from visil.similarity import Reduction, best_few, reduced
 
 TILE_FRAMES = (128, 128)
 """Query and target frames of one tile: with nine regions, 5 MB of products, near the processor's cache."""
@@ -80,7 +80,7 @@ def _reduce(values: Tensor, how: Reduction, dim: int) -> Tensor:
     few = best_few(how)
     if few is not None:
         return _mean_of_best(values, few, dim)
-    return values.amax(dim=dim) if how == "max" else values.mean(dim=dim)
+    return reduced(values, how, dim)
 
 
 def _mean_of_best(values: Tensor, few: int, dim: int) -> Tensor:

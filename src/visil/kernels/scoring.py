@@ -9,7 +9,7 @@ from torch import Tensor
 
 from visil.comparator import Comparator, hard_tanh, windows
 from visil.kernels.frame_matrix import FrameMatrix
-from visil.similarity import Reduction, best_few
+from visil.similarity import Reduction, best_few, reduced
 
 STRIP_CELLS = 32
 """Output rows of one strip: 128 query frames, and a halo of 14 that is kept, not computed again."""
@@ -34,7 +34,7 @@ class RunningPool:
 
     def update(self, strip: Tensor) -> None:
         """Add ``strip`` [h, Y]."""
-        self._rows.append(_reduced(strip, self.inner, dim=1))
+        self._rows.append(reduced(strip, self.inner, dim=1))
         self._count += strip.shape[0]
         if self.symmetric:
             self._columns = self._with_columns(strip)
@@ -58,14 +58,7 @@ class RunningPool:
         return seen.topk(min(few, len(seen)), dim=0).values
 
     def _outer(self, values: Tensor) -> float:
-        return float(_reduced(values if self.outer == "max" else values.double(), self.outer, dim=0))
-
-
-def _reduced(values: Tensor, how: Reduction, dim: int) -> Tensor:
-    few = best_few(how)
-    if few is not None:
-        return values.topk(min(few, values.shape[dim]), dim=dim).values.mean(dim=dim)
-    return values.amax(dim=dim) if how == "max" else values.mean(dim=dim)
+        return float(reduced(values if self.outer == "max" else values.double(), self.outer, dim=0))
 
 
 @torch.inference_mode()

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from visil.comparator import SHORTEST, hard_tanh
+from visil.comparator import hard_tanh
+from visil.comparing import repeated
 from visil.errors import UsageError
 from visil.model import ViSiL
 from visil.similarity import pool, video_similarity
@@ -106,8 +107,7 @@ def compare_all(model: ViSiL, query: VideoBatch, target: VideoBatch) -> Compared
 
 def _compared(model: ViSiL, query: Tensor, target: Tensor, *, paired: bool) -> Compared:
     """Videos of equal lengths, [N, X, R, C] and [M, Y, S, C], as many at once as memory allows."""
-    if model.comparator is not None:
-        query, target = _repeated(query), _repeated(target)
+    query, target = (repeated(videos, model.comparator, dim=1) for videos in (query, target))
     targets = 1 if paired else len(target)
     cells = targets * query[0, ..., 0].numel() * target[0, ..., 0].numel()
     size = max(1, CELLS // cells)
@@ -135,13 +135,6 @@ def _equal(model: ViSiL, query: Tensor, target: Tensor, paired: bool) -> tuple[T
         excess, matrix = similarity_regularisation(output), hard_tanh(output)
     inner, outer = config.video_pool
     return video_similarity(matrix, symmetric=config.symmetric, inner=inner, outer=outer), excess
-
-
-def _repeated(videos: Tensor) -> Tensor:
-    """Videos of 1 to 3 frames doubled until the comparator can read them, as ``ViSiL.forward`` does."""
-    while videos.shape[1] < SHORTEST:
-        videos = torch.cat([videos, videos], dim=1)
-    return videos
 
 
 def _back(groups: Mapping[Key, list[int]], device: torch.device) -> Tensor:

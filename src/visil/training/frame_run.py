@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from visil.model import ViSiL
+from visil.training.checkpoint import LAST, PREVIOUS
 from visil.training.config import TrainConfig
 from visil.training.data import Split, Tell
 from visil.training.distributed import Processes
@@ -46,7 +47,6 @@ def learn_frames(
     if not processes.first:
         learned = ViSiL.from_pretrained(folder)
         model.load_state_dict(learned.state_dict(), strict=False)
-        model._folded = []
     return True
 
 
@@ -67,7 +67,7 @@ def _learn(
     bank = FrameBank.read(footage, model.device)
     tell(f"{len(bank.images)} frames of {len(bank)} videos to learn from first")
     if not resume:
-        for name in ("last.pt", "previous.pt"):
+        for name in (LAST, PREVIOUS):
             (folder / name).unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     with (

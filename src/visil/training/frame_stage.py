@@ -198,7 +198,6 @@ def train_frames(
         for mean, tensor in zip(kept, learning, strict=False):
             tensor.copy_(mean)
     release(model)
-    model._folded = []
     return True
 
 
