@@ -123,24 +123,33 @@ def test_too_few_videos() -> None:
 def test_views_are_the_same_for_the_same_step(bank: FrameBank) -> None:
     stage = FrameStage(steps=4, batch=6)
     for a, b in zip(views_ahead(bank, stage, SIDE, 3, 1), range(1, 4), strict=True):
-        again = draw_views(bank, stage, SIDE, 3, b)
+        again = draw_views(bank, stage, SIDE, 3, [b])[0]
         torch.testing.assert_close(a.edited, again.edited)
         torch.testing.assert_close(a.plain, again.plain)
         assert torch.equal(a.neither, again.neither)
-    other = draw_views(bank, stage, SIDE, 4, 1)
-    assert not torch.equal(other.plain, draw_views(bank, stage, SIDE, 3, 1).plain)
+    other = draw_views(bank, stage, SIDE, 4, [1])[0]
+    assert not torch.equal(other.plain, draw_views(bank, stage, SIDE, 3, [1])[0].plain)
+
+
+def test_views_made_together_are_those_made_alone(bank: FrameBank) -> None:
+    stage = FrameStage(steps=4, batch=6, composite=0.5)
+    for views, step in zip(draw_views(bank, stage, SIDE, 3, [1, 2, 3]), (1, 2, 3), strict=True):
+        (alone,) = draw_views(bank, stage, SIDE, 3, [step])
+        torch.testing.assert_close(views.edited, alone.edited)
+        torch.testing.assert_close(views.plain, alone.plain)
+        assert torch.equal(views.neither, alone.neither)
 
 
 def test_the_companion_of_a_composed_picture_is_set_aside(bank: FrameBank) -> None:
-    views = draw_views(bank, FrameStage(steps=1, batch=6, composite=1.0), SIDE, 0, 0)
+    views = draw_views(bank, FrameStage(steps=1, batch=6, composite=1.0), SIDE, 0, [0])[0]
     assert views.neither.sum(dim=0).tolist() == [1] * 6
     assert views.neither.sum(dim=1).tolist() == [1] * 6
     assert not views.neither.diagonal().any()
-    assert not draw_views(bank, FrameStage(steps=1, batch=6, composite=0.0), SIDE, 0, 0).neither.any()
+    assert not draw_views(bank, FrameStage(steps=1, batch=6, composite=0.0), SIDE, 0, [0])[0].neither.any()
 
 
 def test_views_have_the_size_the_model_sees(bank: FrameBank) -> None:
-    views = draw_views(bank, FrameStage(steps=1, batch=4), 24, 0, 0)
+    views = draw_views(bank, FrameStage(steps=1, batch=4), 24, 0, [0])[0]
     assert views.plain.shape == views.edited.shape == (4, 3, 24, 24)
 
 

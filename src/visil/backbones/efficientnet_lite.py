@@ -12,6 +12,8 @@ from math import ceil
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from visil.backbones.folding import normed
+
 # kernel, stride, expansion, channels out, repeats: EfficientNet-B0's table.
 BLOCKS = (
     (3, 1, 1, 16, 1),
@@ -34,16 +36,16 @@ class SameConv2d(nn.Conv2d):
     ) -> None:
         super().__init__(channels_in, channels_out, kernel, stride, groups=groups, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """[B, C, H, W] to [B, C', ceil(H/stride), ceil(W/stride)]."""
         (top, bottom), (left, right) = (
             _same_padding(size, kernel, stride)
             for size, kernel, stride in zip(x.shape[-2:], self.kernel_size, self.stride, strict=True)
         )
         if top == bottom and left == right:  # cheaper without a padded copy
-            return F.conv2d(x, self.weight, self.bias, self.stride, (top, left), groups=self.groups)
+            return F.conv2d(x, weight, bias, self.stride, (top, left), groups=self.groups)
         x = F.pad(x, (left, right, top, bottom))
-        return F.conv2d(x, self.weight, self.bias, self.stride, groups=self.groups)
+        return F.conv2d(x, weight, bias, self.stride, groups=self.groups)
 
 
 class InvertedResidual(nn.Module):
@@ -64,9 +66,9 @@ class InvertedResidual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, C', H/stride, W/stride]."""
-        y = F.relu6(self._bn0(self._expand_conv(x))) if self.expands else x
-        y = F.relu6(self._bn1(self._depthwise_conv(y)))
-        y = self._bn2(self._project_conv(y))
+        y = F.relu6(normed(self._expand_conv, self._bn0, x)) if self.expands else x
+        y = F.relu6(normed(self._depthwise_conv, self._bn1, y))
+        y = normed(self._project_conv, self._bn2, y)
         return x + y if self.shortcut else y
 
 
@@ -105,13 +107,13 @@ class EfficientNetLite(nn.Module):
 
     def stages(self, images: Tensor) -> list[Tensor]:
         """Four stages and the head."""
-        x = F.relu6(self._bn0(self._conv_stem(images)))
+        x = F.relu6(normed(self._conv_stem, self._bn0, images))
         outputs = []
         for i, block in enumerate(self._blocks):
             x = block(x)
             if i in self._stage_ends:
                 outputs.append(x)
-        outputs.append(F.relu6(self._bn1(self._conv_head(x))))
+        outputs.append(F.relu6(normed(self._conv_head, self._bn1, x)))
         return outputs
 
 

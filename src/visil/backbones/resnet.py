@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from visil.backbones.folding import normed
+
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 
@@ -25,7 +27,7 @@ class Bottleneck(nn.Module):
         self.bn2 = nn.BatchNorm2d(width)
         self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(4 * width)
-        self.downsample: nn.Module | None = None
+        self.downsample: nn.Sequential | None = None
         if stride != 1 or channels_in != 4 * width:
             self.downsample = nn.Sequential(
                 nn.Conv2d(channels_in, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width)
@@ -33,10 +35,14 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, 4·width, H/stride, W/stride]."""
-        shortcut = x if self.downsample is None else self.downsample(x)
-        x = F.relu(self.bn1(self.conv1(x)))
-        x = F.relu(self.bn2(self.conv2(x)))
-        return F.relu(self.bn3(self.conv3(x)) + shortcut)
+        shortcut = x
+        if self.downsample is not None:
+            conv, norm = self.downsample
+            assert isinstance(conv, nn.Conv2d)
+            shortcut = normed(conv, norm, x)
+        x = F.relu(normed(self.conv1, self.bn1, x))
+        x = F.relu(normed(self.conv2, self.bn2, x))
+        return F.relu(normed(self.conv3, self.bn3, x) + shortcut)
 
 
 class ResNet50(nn.Module):
@@ -64,7 +70,7 @@ class ResNet50(nn.Module):
 
     def stages(self, images: Tensor) -> list[Tensor]:
         """The four residual stages' outputs, after their last ReLU."""
-        x = F.max_pool2d(F.relu(self.bn1(self.conv1(images))), 3, 2, padding=1)
+        x = F.max_pool2d(F.relu(normed(self.conv1, self.bn1, images)), 3, 2, padding=1)
         outputs = []
         for layer in (self.layer1, self.layer2, self.layer3, self.layer4):
             x = layer(x)

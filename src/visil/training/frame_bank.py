@@ -46,6 +46,8 @@ class FrameBank:
         self.lengths = np.array(lengths)
         self.starts = np.cumsum(self.lengths) - self.lengths
         self._thumbs = np.concatenate([_small(part) for part in images.split(256)])
+        self._near: dict[tuple[int, float], NDArray[np.int64]] = {}
+        self._far: dict[tuple[int, float], NDArray[np.int64]] = {}
 
     @classmethod
     def read(
@@ -94,7 +96,7 @@ class FrameBank:
         for row in rows[:seconds]:
             others = self._others(row, apart)
             if len(others):
-                rows.append(int(rng.choice(others)))
+                rows.append(int(others[rng.integers(len(others))]))
         # As many in every batch, where there are videos enough: new sizes cost a GPU time to plan for.
         spare = order[count - seconds :][: count - len(rows)]
         rows += [int(self.starts[v] + rng.integers(self.lengths[v])) for v in spare]
@@ -109,15 +111,22 @@ class FrameBank:
         return slice(int(self.starts[video]), int(self.starts[video] + self.lengths[video]))
 
     def _others(self, row: int, apart: float) -> NDArray[np.int64]:
-        own = self._video(row)
-        far = np.abs(self.times[own] - self.times[row]) >= apart
-        return own.start + np.flatnonzero(far & (self._difference(own, row) > ALIKE))
+        """Frames of the same video that can be told from this one."""
+        if (row, apart) not in self._far:
+            own = self._video(row)
+            far = np.abs(self.times[own] - self.times[row]) >= apart
+            self._far[row, apart] = own.start + np.flatnonzero(far & (self._difference(own, row) > ALIKE))
+        return self._far[row, apart]
 
     def _beside(self, row: int, shift: float, rng: np.random.Generator) -> int:
         """A frame at most ``shift`` seconds away, in the same shot."""
-        own = self._video(row)
-        near = np.abs(self.times[own] - self.times[row]) <= shift
-        return own.start + int(rng.choice(np.flatnonzero(near & (self._difference(own, row) <= 2 * ALIKE))))
+        if (row, shift) not in self._near:
+            own = self._video(row)
+            near = np.abs(self.times[own] - self.times[row]) <= shift
+            alike = self._difference(own, row) <= 2 * ALIKE
+            self._near[row, shift] = own.start + np.flatnonzero(near & alike)
+        frames = self._near[row, shift]
+        return int(frames[rng.integers(len(frames))])
 
     def _difference(self, own: slice, row: int) -> NDArray[np.float32]:
         return np.abs(self._thumbs[own] - self._thumbs[row]).mean(axis=1)

@@ -31,7 +31,10 @@ from visil.training.parts import learning_parts, prepare, release
 from visil.training.transforms import Composite, Heavy, Mild
 
 AHEAD = 2
-"""Batches made ahead of the one that is learned from."""
+"""Groups of batches made ahead of the one that is learned from."""
+
+TOGETHER = 4
+"""Batches whose views are made at once on a GPU: edits of 256 pictures are too small to keep it busy."""
 
 
 Stop = Callable[[], bool]
@@ -50,54 +53,78 @@ class Views:
     neither: Tensor
 
 
-def draw_views(bank: FrameBank, stage: FrameStage, side: int, seed: int, step: int) -> Views:
-    """The views of one step: row i of both shows frame i.
+def draw_views(bank: FrameBank, stage: FrameStage, side: int, seed: int, steps: Sequence[int]) -> list[Views]:
+    """The views of some steps, made together: row i of both shows frame i.
 
-    Pairs whose edited picture also holds the other are set aside.
+    Pairs whose edited picture also holds the other are set aside. What a step gets does not depend on the others.
     """
-    rng = np.random.default_rng([seed, step])
-    drawn = bank.draw(stage.batch, rng, twice=stage.twice, apart=stage.apart, shift=stage.shift)
-    count = len(drawn.plain)
-    seeds = rng.integers(0, 1 << 62, (3, count))
-    plain = Mild()(_as_clips(drawn.plain), seeds[0].tolist())
-    edited = Heavy(stage.strength)(_as_clips(drawn.edited), seeds[1].tolist())
+    rngs = [np.random.default_rng([seed, step]) for step in steps]
+    drawn = [
+        bank.draw(stage.batch, rng, twice=stage.twice, apart=stage.apart, shift=stage.shift) for rng in rngs
+    ]
+    counts = [len(part.plain) for part in drawn]
+    own = [rng.integers(0, 1 << 62, (3, count)) for rng, count in zip(rngs, counts, strict=True)]
+    seeds = np.concatenate(own, axis=1)
     # A turn of the batch: every frame is another's companion once, and none its own.
-    turn = int(rng.integers(1, count))
-    composed = torch.from_numpy(rng.random(count) < stage.composite).to(edited.device)
-    together, _ = Composite(scale=stage.scale)(edited, edited.roll(turn, 0), seeds[2].tolist())
-    edited = torch.where(composed[:, None, None, None, None], together, edited)
-    index = torch.arange(count, device=edited.device)
-    neither = torch.zeros(count, count, dtype=torch.bool, device=edited.device)
-    neither[(index - turn) % count, index] = composed
-    return Views(_sized(plain, side), _sized(edited, side), neither)
+    turns = [int(rng.integers(1, count)) for rng, count in zip(rngs, counts, strict=True)]
+    composed = [
+        torch.from_numpy(rng.random(count) < stage.composite) for rng, count in zip(rngs, counts, strict=True)
+    ]
+    plain = Mild()(_as_clips(torch.cat([part.plain for part in drawn])), seeds[0].tolist())
+    edited = Heavy(stage.strength)(_as_clips(torch.cat([part.edited for part in drawn])), seeds[1].tolist())
+    companions = [part.roll(turn, 0) for part, turn in zip(edited.split(counts), turns, strict=True)]
+    rows = torch.cat(composed).nonzero()[:, 0]
+    if len(rows):
+        index = rows.to(edited.device)
+        others = torch.cat(companions)[index]
+        together, _ = Composite(scale=stage.scale)(edited[index], others, seeds[2][rows.numpy()].tolist())
+        edited = edited.index_copy(0, index, together)
+    views = []
+    for plainly, changed, turn, chosen in zip(
+        _sized(plain, side).split(counts), _sized(edited, side).split(counts), turns, composed, strict=True
+    ):
+        count = len(plainly)
+        at = torch.arange(count, device=edited.device)
+        neither = torch.zeros(count, count, dtype=torch.bool, device=edited.device)
+        neither[(at - turn) % count, at] = chosen.to(edited.device)
+        views.append(Views(plainly, changed, neither))
+    return views
 
 
 def views_ahead(
     bank: FrameBank, stage: FrameStage, side: int, seed: int, start: int
 ) -> Generator[Views, None, None]:
-    """:func:`draw_views` of every step from ``start`` on, each made while the one before is learned from."""
+    """:func:`draw_views` of every step from ``start`` on, some made while others are learned from."""
     device = bank.images.device
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+    # Steps are grouped by their number, wherever a run goes on from: the same pictures to the last bit.
+    together = TOGETHER if stream is not None else 1
+    groups = [
+        range(first, min(first + together, stage.steps))
+        for first in range(start - start % together, stage.steps, together)
+    ]
 
-    def made(step: int) -> tuple[Views, torch.cuda.Event | None]:
+    def made(group: range) -> tuple[list[Views], torch.cuda.Event | None]:
         if stream is None:
-            return draw_views(bank, stage, side, seed, step), None
+            return draw_views(bank, stage, side, seed, group), None
         with torch.cuda.stream(stream):
-            views = draw_views(bank, stage, side, seed, step)
+            views = draw_views(bank, stage, side, seed, group)
             return views, stream.record_event()
 
     with ThreadPoolExecutor(1, "visil-views") as pool:
-        waiting = deque(pool.submit(made, step) for step in range(start, min(start + AHEAD, stage.steps)))
-        for step in range(start + AHEAD, stage.steps + AHEAD):
-            views, ready = waiting.popleft().result()
-            if step < stage.steps:
-                waiting.append(pool.submit(made, step))
+        waiting = deque(pool.submit(made, group) for group in groups[:AHEAD])
+        for number, group in enumerate(groups):
+            made_views, ready = waiting.popleft().result()
+            if number + AHEAD < len(groups):
+                waiting.append(pool.submit(made, groups[number + AHEAD]))
             if ready is not None:
-                current = torch.cuda.current_stream(device)
-                current.wait_event(ready)
-                for tensor in (views.plain, views.edited, views.neither):
-                    tensor.record_stream(current)
-            yield views
+                torch.cuda.current_stream(device).wait_event(ready)
+            for step, views in zip(group, made_views, strict=True):
+                if ready is not None:
+                    for tensor in (views.plain, views.edited, views.neither):
+                        tensor.record_stream(torch.cuda.current_stream(device))
+                if step >= start:
+                    yield views
 
 
 def frame_loss(similarity: Tensor, neither: Tensor, temperature: float) -> Tensor:

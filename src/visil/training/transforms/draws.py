@@ -8,12 +8,16 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
 
 BUDGET = 256
-"""Random numbers drawn for each clip at once: one generator call for each, not one for each parameter."""
+"""Random numbers drawn for each clip."""
+
+GOLDEN = 0x9E3779B97F4A7C15
+"""2⁶⁴ over the golden ratio: steps by which SplitMix64 counts."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,10 +30,8 @@ class Draws:
     """Hands out columns of uniform numbers, on the CPU; whoever asks in the same order gets the same values."""
 
     def __init__(self, seeds: Sequence[int]) -> None:
-        values = np.empty((len(seeds), BUDGET))
-        for row, seed in zip(values, seeds, strict=True):
-            np.random.default_rng(int(seed) % (1 << 64)).random(out=row)
-        self._values = torch.from_numpy(values)
+        own = np.array([int(seed) % (1 << 64) for seed in seeds], np.uint64)
+        self._values = torch.from_numpy(_uniform(own, BUDGET))
         self._next = 0
 
     def block(self, columns: int) -> Tensor:
@@ -51,6 +53,23 @@ class Draws:
     def choice(self, options: int) -> Tensor:
         """One of 0 … options - 1, int64 [B]."""
         return (self.block(1)[:, 0] * options).long()
+
+
+def _uniform(seeds: NDArray[np.uint64], columns: int) -> NDArray[np.float64]:
+    """[B, columns] in [0, 1): the seeds' SplitMix64 sequences (Steele et al. 2014), all at once.
+
+    A generator of numpy's for each clip costs more than the edits themselves. Seeds are scrambled first: neighbouring
+    ones would else give sequences that are each other's, one step on.
+    """
+    counted = np.arange(1, columns + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    bits = _mixed(_mixed(seeds)[:, None] + counted)
+    return np.asarray((bits >> np.uint64(11)).astype(np.float64) / (1 << 53))
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(multiplier)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def check(clips: Tensor, seeds: Sequence[int]) -> None:
