@@ -26,7 +26,6 @@ import visil
 from machine import RESULTS, keep
 from real_pairs import embed_packs, random_cut
 from visil.calibration import Calibration
-from visil.localize import localize
 
 LOOK_ALIKE = "same source"
 COPY_FALSE_ALARMS = 0.0005
@@ -123,9 +122,7 @@ def measured(model: visil.ViSiL, query: Tensor, target: Tensor, related: bool, k
         visil.VideoFeatures(v.float(), torch.arange(len(v), dtype=torch.float64)) for v in (query, target)
     ]
     match = model.compare(*pair)
-    config = model.config.localize.for_length(min(len(query), len(target)))
-    stretch = max((path.strength(config) for path in localize(match.frame_matrix, config)), default=0.0)
-    return Sample(match.score, stretch, len(query) * len(target), related, kind)
+    return Sample(match.score, match.stretch, len(query) * len(target), related, kind)
 
 
 def without_doubles(data: list[Sample]) -> list[Sample]:

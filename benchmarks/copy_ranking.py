@@ -94,12 +94,9 @@ def best_diagonal(wide: Matrix, spans: Sequence[tuple[int, int]]) -> NDArray[np.
 
 def strengths(wide: Matrix, spans: Sequence[tuple[int, int]], config: LocalizeConfig) -> NDArray[np.float64]:
     """For each target, the strength of the best stretch that the product's localiser finds."""
-    limits = [config.for_length(min(len(wide), stop - start)).min_gain for start, stop in spans]
-    lowest = LocalizeConfig(config.threshold, min(limits), config.give_up, config.bend)
-    localizer = Localizer(wide.shape[1], lowest)
+    localizer = Localizer(wide.shape[1], config)
     localizer.feed(wide)
-    found = localizer.paths_within(spans, limits)
-    return np.array([max((p.strength(config) for p in paths), default=0.0) for paths in found])
+    return np.array(localizer.strengths(spans))
 
 
 def chamfer(wide: Matrix, spans: Sequence[tuple[int, int]]) -> NDArray[np.float64]:

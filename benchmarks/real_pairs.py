@@ -223,6 +223,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=400)
     parser.add_argument("--write-model", type=Path, help="save the model with what was tuned")
+    parser.add_argument("--faint", type=float, help="the threshold for evidence that goes with it")
     args = parser.parse_args()
     model = visil.load(args.model)
     features = embed_packs(model, args.packs, model.config.name)
@@ -245,7 +246,7 @@ def main() -> None:
     args.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
     if args.write_model is not None:
-        model.config = replace(model.config, localize=config)
+        model.config = replace(model.config, localize=replace(config, faint=args.faint))
         model.save_pretrained(args.write_model)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ import torch.nn.functional as F
 from test_model import DIM, FAMILY, built
 from visil import comparing
 from visil.features import VideoFeatures
+from visil.localize import LocalizeConfig
 
 LENGTHS = (1, 2, 3, 4, 7, 12, 30, 5, 1)
 
@@ -31,11 +34,13 @@ def related(lengths: tuple[int, ...], seed: int, *, with_blank: bool) -> list[Vi
 
 @pytest.mark.parametrize("frames_at_once", [1, 10, 4096])
 @pytest.mark.parametrize("with_blank", [False, True])
+@pytest.mark.parametrize("faint", [None, 0.2])
 @pytest.mark.parametrize("name", FAMILY)
 def test_side_by_side_equals_one_by_one(
-    name: str, with_blank: bool, frames_at_once: int, monkeypatch: pytest.MonkeyPatch
+    name: str, faint: float | None, with_blank: bool, frames_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = built(FAMILY[name])
+    model.config = replace(model.config, localize=replace(model.config.localize, faint=faint))
     query, *targets = related((20, *LENGTHS), 3, with_blank=with_blank)
     alone = [model.compare(query, target) for target in targets]
     monkeypatch.setattr(comparing, "WIDE_FRAMES", frames_at_once)
@@ -45,10 +50,26 @@ def test_side_by_side_equals_one_by_one(
     for one, other in zip(alone, together, strict=True):
         assert other.score == pytest.approx(one.score, abs=1e-5)
         assert other.evidence == pytest.approx(one.evidence, abs=1e-4)
+        assert other.stretch == pytest.approx(one.stretch, abs=1e-4)
         assert (other.verdict, other.target_path) == (one.verdict, one.target_path)
         assert [(s.query, s.target) for s in other.segments] == [(s.query, s.target) for s in one.segments]
         np.testing.assert_allclose(other.frame_matrix, one.frame_matrix, atol=1e-5)
         np.testing.assert_allclose(other.output_matrix, one.output_matrix, atol=1e-5)
+
+
+def test_faint_traces_are_evidence_but_no_segments() -> None:
+    model = built(FAMILY["f"])
+    query, target = related((20, 12), 3, with_blank=False)
+    plain = model.compare(query, target)
+    assert plain.segments
+    high = LocalizeConfig(threshold=float(plain.frame_matrix.max()) + 0.01)
+    model.config = replace(model.config, localize=high)
+    silent = model.compare(query, target)
+    assert (silent.segments, silent.stretch) == ([], 0.0)
+    model.config = replace(model.config, localize=replace(high, faint=high.threshold - 0.2))
+    for match in (model.compare(query, target), *model.compare_many(query, [target])):
+        assert match.segments == []
+        assert match.stretch > 0
 
 
 def test_a_pair_too_long_for_that_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,14 +70,16 @@ def toy_config(out: Path, **optim: Any) -> TrainConfig:
     )
 
 
-def toy_trainer(config: TrainConfig, model: ViSiL, processes: Processes | None = None) -> Trainer:
-    """A trainer on eight videos, validated on eight others."""
-    learned, held = footage(), footage(8, 100)
-    videos = range(len(learned))
-    negatives = [[other for other in videos if other != video] for video in videos]
+def toy_trainer(
+    config: TrainConfig, model: ViSiL, processes: Processes | None = None, *, videos: int = 8, edits: int = 1
+) -> Trainer:
+    """A trainer on some videos, validated on as many others, edited by their own seed."""
+    learned, held = footage(videos), footage(videos, 100)
+    every = range(len(learned))
+    negatives = [[other for other in every if other != video] for video in every]
     sampler = TripletSampler(
-        [ArtificialPool(list(videos), negatives)],
-        [learned.times(video) for video in videos],
+        [ArtificialPool(list(every), negatives)],
+        [learned.times(video) for video in every],
         config.data.triplets,
         config.data.window,
         seed=config.seed,
@@ -85,5 +87,5 @@ def toy_trainer(config: TrainConfig, model: ViSiL, processes: Processes | None =
     learning = learning_parts(model, config.optim.trainable)
     embedder = SnippetEmbedder(model, learned, PaperPositive(), learning)
     judged = SnippetEmbedder(model, held, PaperPositive(), learning)
-    validation = Validation(judged, *edited_copies(held, config.data.window, 1))
+    validation = Validation(judged, *edited_copies(held, config.data.window, edits))
     return Trainer(config, model, embedder, sampler, validation, processes=processes)

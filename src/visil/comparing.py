@@ -5,7 +5,7 @@ What :class:`visil.ViSiL` offers as ``compare``, ``compare_many`` and ``scores``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +20,7 @@ from visil.comparator import SHORTEST, Comparator, hard_tanh
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 from visil.kernels import FrameMatrix, RunningPool, score_pair
-from visil.localize import WALL, Localizer, Path, grown, neutral, segments, side_by_side
+from visil.localize import WALL, LocalizeConfig, Localizer, Path, grown, neutral, segments, side_by_side
 from visil.match import Match, Matrices
 
 if TYPE_CHECKING:
@@ -81,14 +81,17 @@ def compare(
     rows: list[Tensor] = []
     outputs: list[Tensor] = []
     query_blank, target_blank = _blank(query), _blank(target)
-    localizer = Localizer(len(target), model.config.localize.for_length(min(len(query), len(target))))
+    config = model.config.localize.for_length(min(len(query), len(target)))
+    localizer = Localizer(len(target), config)
+    tracer = localizer if config.faint is None else Localizer(len(target), config.for_evidence)
 
     def on_frames(start: int, strip: Tensor) -> None:
         # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
         strip = strip[: max(0, len(query) - start), : len(target)].cpu()
         rows_blank = None if query_blank is None else query_blank[start : start + len(strip)]
         seen = strip.numpy() if common is None else strip.numpy() - common[start : start + len(strip), None]
-        localizer.feed(neutral(seen, localizer.config, rows_blank, target_blank))
+        for reader in {localizer, tracer}:
+            reader.feed(neutral(seen, reader.config, rows_blank, target_blank))
         if keep:
             rows.append(strip.float())
 
@@ -105,7 +108,8 @@ def compare(
         return kept if kept is not None else matrices(model, query.vectors, target.vectors)
 
     shown = _score_of_shown(model, query, target, plain)
-    return _judged(model, query, target, plain, shown, localizer.paths(), both, common)
+    (stretch,) = tracer.strengths([(0, len(target))])
+    return _judged(model, query, target, plain, shown, stretch, localizer.paths(), both, common)
 
 
 def compare_many(
@@ -149,24 +153,49 @@ def _side_by_side(
         outer=config.frame_pool[1],
     ).full()
     strips = together.split([len(target) for target in targets], dim=1)
-    columns, spans = side_by_side([len(target) for target in targets])
-    wide = np.full((len(query), columns), WALL, np.float32)
-    limits = [config.localize.for_length(min(len(query), len(target))) for target in targets]
-    for target, strip, (start, stop) in zip(targets, strips, spans, strict=True):
-        seen = strip.float().cpu().numpy()
-        seen = seen if common is None else seen - common[:, None]
-        wide[:, start:stop] = neutral(seen, config.localize, _blank(query), _blank(target))
-    localizer = Localizer(columns, min(limits, key=lambda limit: limit.min_gain))
-    localizer.feed(wide)
-    found = localizer.paths_within(spans, [limit.min_gain for limit in limits])
-    for target, strip, paths in zip(targets, strips, found, strict=True):
+    seen = [strip.float().cpu().numpy() - (0 if common is None else common[:, None]) for strip in strips]
+    stretches, found = _read_together(config.localize, query, targets, seen)
+    for target, strip, stretch, paths in zip(targets, strips, stretches, found, strict=True):
         plain, output = _read(model, strip)
         shown = plain
         if _has_blank(query) or _has_blank(target):
-            seen = strip[_shown(query).to(strip.device)][:, _shown(target).to(strip.device)]
-            shown = _read(model, seen)[0] if seen.numel() else -1.0
+            part = strip[_shown(query).to(strip.device)][:, _shown(target).to(strip.device)]
+            shown = _read(model, part)[0] if part.numel() else -1.0
         kept = (strip.float().cpu().numpy(), output.float().cpu().numpy())
-        yield _judged(model, query, target, plain, shown, paths, partial(_same, kept), common)
+        yield _judged(model, query, target, plain, shown, stretch, paths, partial(_same, kept), common)
+
+
+def _read_together(
+    config: LocalizeConfig,
+    query: VideoFeatures,
+    targets: Sequence[VideoFeatures],
+    matrices: Sequence[NDArray[np.float32]],
+) -> tuple[list[float], list[list[Path]]]:
+    """For each target, the strongest stretch and the paths to be shown, from their matrices."""
+    limits = [config.for_length(min(len(query), len(target))).min_gain for target in targets]
+
+    def read(config: LocalizeConfig, chosen: Sequence[int]) -> tuple[Localizer, list[tuple[int, int]]]:
+        columns, spans = side_by_side([len(targets[i]) for i in chosen])
+        wide = np.full((len(query), columns), WALL, np.float32)
+        for i, (start, stop) in zip(chosen, spans, strict=True):
+            wide[:, start:stop] = neutral(matrices[i], config, _blank(query), _blank(targets[i]))
+        localizer = Localizer(columns, replace(config, min_gain=min(limits)))
+        localizer.feed(wide)
+        return localizer, spans
+
+    every = range(len(targets))
+    tracer, spans = read(config.for_evidence, every)
+    stretches = tracer.strengths(spans)
+    if config.faint is None:
+        return stretches, tracer.paths_within(spans, limits)
+    # A path that gains enough above the threshold gains even more above a lower one.
+    likely = [i for i, gain in zip(every, tracer.gains(spans), strict=True) if gain >= limits[i]]
+    found: list[list[Path]] = [[] for _ in targets]
+    if likely:
+        localizer, spans = read(config, likely)
+        for i, paths in zip(likely, localizer.paths_within(spans, [limits[i] for i in likely]), strict=True):
+            found[i] = paths
+    return stretches, found
 
 
 def _same(kept: Matrices) -> Matrices:
@@ -191,15 +220,15 @@ def _judged(
     target: VideoFeatures,
     plain: float,
     shown: float,
+    stretch: float,
     paths: list[Path],
     both: Callable[[], Matrices],
     common: Common | None,
 ) -> Match:
-    """A match, from its score, the score without blank frames, and the stretches found."""
+    """A match, from its score, the score without blank frames, the strongest stretch and those to be shown."""
     query_blank, target_blank = _blank(query), _blank(target)
     if query_blank is not None and target_blank is not None:
         paths = [grown(path, query_blank, target_blank) for path in paths]
-    stretch = max((path.strength(model.config.localize) for path in paths), default=0.0)
     if common is not None:
         paths = [_as_alike_as_they_are(path, common) for path in paths]
         if _shown(query).any():
@@ -215,6 +244,7 @@ def _judged(
         confidence=confidence,
         verdict=calibration.verdict(confidence) if calibration else verdict(confidence),
         evidence=evidence,
+        stretch=stretch,
         segments=segments(paths, _times(query), _times(target)),
         calibrated=calibration is not None,
         query_path=query.path,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from visil.errors import UsageError
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
@@ -52,6 +52,9 @@ _FOUND = np.dtype(
 AS_ALIKE = 0.95
 """Part of a stronger match's similarity that a second match of the same frames must reach."""
 
+FAINT = 0.05
+"""Gain from which a path is noted: too weak to be shown as a match, it still speaks for one."""
+
 SHORT_SHARE = 0.8
 """Part of a perfect match's gain that videos of very few frames must reach."""
 
@@ -68,6 +71,16 @@ class LocalizeConfig:
     """A path that has fallen this far below its best is over."""
     bend: float = 0.15
     """Cost of every step other than (1,1): prefers straight lines."""
+    faint: float | None = None
+    """The threshold where the question is whether two videos share footage, not where; None: the same.
+
+    A lower one lets weak traces add up to evidence that would only blur the ends of a match.
+    """
+
+    @property
+    def for_evidence(self) -> LocalizeConfig:
+        """Reads the same matrix for whether there is a match at all."""
+        return self if self.faint is None else replace(self, threshold=self.faint, faint=None)
 
     def for_length(self, frames: int) -> LocalizeConfig:
         """For a pair whose shorter video has so few frames that even a perfect match could not gain enough."""
@@ -88,12 +101,17 @@ class Path:
     cells: int
 
     def strength(self, config: LocalizeConfig) -> float:
-        """How much it says: mean similarity above the threshold, times the logarithm of its length.
+        """How much it says: see :func:`strength`."""
+        return float(strength(np.array([self.score]), np.array([self.cells]), config.threshold)[0])
 
-        Not the sum over its cells: frames of one shot are alike, so a long weak resemblance of two slow shots is
-        little more evidence than a short one.
-        """
-        return (self.score - config.threshold) * log2(1 + self.cells)
+
+def strength(scores: NDArray[np.floating], cells: NDArray[np.integer], threshold: float) -> Doubles:
+    """How much paths say: mean similarity above the threshold, times the logarithm of their length.
+
+    Not the sum over their cells: frames of one shot are alike, so a long weak resemblance of two slow shots is
+    little more evidence than a short one.
+    """
+    return (np.asarray(scores, np.float64) - threshold) * np.log2(1.0 + cells)
 
 
 @dataclass(frozen=True)
@@ -142,6 +160,7 @@ class Localizer:
         if columns < 1:
             raise UsageError("a matrix needs at least one column")
         self.config = config or LocalizeConfig()
+        self._least = min(FAINT, self.config.min_gain)
         self._columns = columns
         self._rows = [_Row.empty(columns) for _ in range(MEMORY)]  # the latest first
         self._next = 0
@@ -197,7 +216,7 @@ class Localizer:
 
     def _note(self, row: _Row) -> None:
         """Remember every path that stands at its highest here."""
-        peaks = np.flatnonzero((row.gain >= self.config.min_gain) & (row.gain >= row.best))
+        peaks = np.flatnonzero((row.gain >= self._least) & (row.gain >= row.best))
         if not len(peaks):
             return
         start = row.query[peaks].astype(np.int64) * self._columns + row.target[peaks]
@@ -239,6 +258,24 @@ class Localizer:
             )
             for (start, stop), least in zip(spans, min_gains, strict=True)
         ]
+
+    def strengths(self, spans: Sequence[tuple[int, int]]) -> list[float]:
+        """The strength of the best path in each of several targets side by side, faint ones too; 0 without any."""
+        self._consolidate()
+        found = self._found[0]
+        says = strength(found["total"] / found["cells"], found["cells"], self.config.threshold)
+        return self._highest(found["column"], says, spans)
+
+    def gains(self, spans: Sequence[tuple[int, int]]) -> list[float]:
+        """The gain of the best path in each, likewise."""
+        self._consolidate()
+        found = self._found[0]
+        return self._highest(found["column"], found["gain"].astype(np.float64), spans)
+
+    def _highest(self, columns: Ints, values: Doubles, spans: Sequence[tuple[int, int]]) -> list[float]:
+        best = np.zeros(self._columns)
+        np.maximum.at(best, columns, values)
+        return [float(best[start:stop].max(initial=0.0)) for start, stop in spans]
 
     def _unexplained(self, strongest_first: NDArray[np.void], offset: int) -> list[Path]:
         """Each path that no stronger one explains; every one kept strikes out all that it explains at once."""

@@ -37,6 +37,8 @@ class Match:
     _matrices: Callable[[], Matrices] = field(repr=False)
     evidence: float = 0.0
     """What matches are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
+    stretch: float = 0.0
+    """How much the strongest stretch says (:func:`visil.localize.strength`), shown in ``segments`` or too faint."""
 
     @cached_property
     def _both(self) -> Matrices:

@@ -35,8 +35,8 @@ class DataConfig:
     """T, triplets a pool gives each epoch."""
     strings: int = 0
     """Above 0, beyond the paper: snippets are strung together from so many clips; for collections of short ones."""
-    words: int = 1000
-    """Words of each layer's codebook, by which hard negatives are found."""
+    words: int | None = None
+    """Words of each layer's codebook, by which hard negatives are found; None: as many as suit the collection."""
     without_hard: Literal["nearest", "skip"] = "nearest"
     """A video without hard negatives: has the most similar ones instead, or is left out as in the paper."""
     cache: str | None = None
@@ -170,7 +170,8 @@ class TrainConfig:
         _at_least("data.window", data.window, 4)
         _at_least("data.triplets", data.triplets, 1)
         _at_least("data.strings", data.strings, 0)
-        _at_least("data.words", data.words, 1)
+        if data.words is not None:
+            _at_least("data.words", data.words, 1)
         _require(0 < data.held_out < 1, "data.held_out must lie between 0 and 1", data.held_out)
         _require(data.fps is None or 0 < data.fps <= 1000, "data.fps must be above 0", data.fps)
         for name, value in (("margin", loss.margin), ("regularisation", loss.regularisation)):

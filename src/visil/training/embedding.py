@@ -115,14 +115,15 @@ class SnippetEmbedder:
 
     def _rows(self, frames: Sequence[tuple[int, int]]) -> Tensor:
         """Vectors of frames as they stand, from their videos' kept vectors."""
-        places: dict[int, list[int]] = {}
-        for place, (video, _) in enumerate(frames):
-            places.setdefault(video, []).append(place)
-        parts = [self._video(video)[[frames[i][1] for i in some]].float() for video, some in places.items()]
-        if len(parts) == 1:
-            return parts[0]
-        order = torch.tensor([i for some in places.values() for i in some])
-        return torch.cat(parts)[torch.argsort(order).to(parts[0].device)]
+        videos = {video: self._video(video) for video in dict.fromkeys(video for video, _ in frames)}
+        parts: list[Tensor] = []
+        start = 0
+        # Frames on end are a slice: a list of positions would have to be copied to the GPU for each.
+        for end, (video, position) in enumerate(frames, start=1):
+            if end == len(frames) or frames[end] != (video, position + 1):
+                parts.append(videos[video][frames[start][1] : position + 1].float())
+                start = end
+        return torch.cat(parts)
 
     def _video(self, video: int) -> Tensor:
         if video in self._kept:

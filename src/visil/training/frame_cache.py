@@ -29,7 +29,8 @@ FORMAT = 1
 
 def name(content: str, sampling: Sampling) -> str:
     """What the file is called that holds a video of this content, sampled so."""
-    how = f"{float(sampling.fps)!r}fps-{sampling.resize}-{sampling.crop}-{sampling.mode}-q{QUALITY}-v{FORMAT}"
+    size = f"{sampling.resize}-{sampling.crop}-{sampling.fit}"
+    how = f"{float(sampling.fps)!r}fps-{size}-{sampling.mode}-q{QUALITY}-v{FORMAT}"
     return f"{content}-{how}.safetensors"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -201,10 +202,16 @@ class Trainer:
         self, batches: Sequence[Sequence[Triplet]]
     ) -> Iterator[tuple[list[Triplet], list[Tensor | None]]]:
         """This process's share of each batch, with the pictures it needs: runs ahead in a thread."""
+        waiting: deque[tuple[list[Triplet], list[Future[Tensor | None]]]] = deque()
         with ThreadPoolExecutor(READERS, "visil-pictures") as pool:
             for batch in batches:
                 mine = self.processes.mine(batch)
-                yield mine, list(pool.map(self.embedder.pictures, _snippets(mine)))
+                waiting.append((mine, [pool.submit(self.embedder.pictures, s) for s in _snippets(mine)]))
+                # Of small batches several are begun, so that every reader has something to read.
+                if sum(len(reading) for _, reading in waiting) >= 2 * READERS:
+                    yield _read_out(waiting.popleft())
+            while waiting:
+                yield _read_out(waiting.popleft())
 
     def _step(
         self, mine: list[Triplet], pictures: list[Tensor | None], count: int, batches: int, stop: bool
@@ -312,6 +319,13 @@ def learning_rate(optim: OptimConfig, step: int, along: float) -> float:
     if optim.schedule == "cosine":
         rate *= LEAST_RATE + (1 - LEAST_RATE) * (1 + math.cos(math.pi * along)) / 2
     return rate * min(1.0, (step + 1) / (optim.warmup + 1))
+
+
+def _read_out(
+    batch: tuple[list[Triplet], list[Future[Tensor | None]]],
+) -> tuple[list[Triplet], list[Tensor | None]]:
+    triplets, reading = batch
+    return triplets, [pictures.result() for pictures in reading]
 
 
 def _snippets(triplets: Sequence[Triplet]) -> list[Snippet]:
