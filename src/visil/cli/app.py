@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from visil.cli import add, care, compare, demo, duplicates, models, search, train
+from visil.cli import add, care, compare, demo, duplicates, evaluate, models, search, tables, train
 from visil.errors import VisilError
 
 app = typer.Typer(
@@ -30,6 +30,8 @@ app.command("remove")(care.remove)
 app.command("judge")(care.judge)
 app.command("train")(train.train)
 app.command("fit-whitening")(train.fit_whitening)
+app.command("evaluate")(evaluate.evaluate)
+app.command("tables")(tables.tables)
 app.command("demo")(demo.demo)
 app.add_typer(models.app, name="models")
 

@@ -1,0 +1,170 @@
+"""``visil evaluate DATASET``: a benchmark by its own protocol."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from visil.errors import UsageError
+
+if TYPE_CHECKING:
+    from visil.evaluation import Evaluation, Task
+    from visil.evaluation.scoring import OnPairs
+    from visil.index import AddProgress
+    from visil.index.extraction import OnProgress
+
+
+class Dataset(StrEnum):
+    """``visil.evaluation.DATASETS``, which would take torch to import."""
+
+    fivr_200k = "fivr-200k"
+    fivr_5k = "fivr-5k"
+    cc_web_video = "cc-web-video"
+    evve = "evve"
+    activitynet = "activitynet"
+    vcdb = "vcdb"
+    svd = "svd"
+    vcsl = "vcsl"
+    dvsc_2023 = "dvsc-2023"
+
+
+def evaluate(
+    dataset: Annotated[Dataset, typer.Argument(metavar="DATASET", help=", ".join(Dataset))],
+    annotations: Annotated[Path, typer.Option(metavar="FILE", help="The benchmark's annotation.")],
+    videos: Annotated[Path | None, typer.Option(metavar="DIR", help="A folder of its videos.")] = None,
+    pattern: Annotated[
+        str, typer.Option(help="Where the video of an id is below DIR; * is anything.")
+    ] = "{id}.*",
+    scores: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Scores instead of videos: JSON, {query: {target: score}}."),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --videos, where their features are kept; alone, a collection to evaluate.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="A preset, a folder or a hub id, for a new collection."),
+    ] = None,
+    ids: Annotated[
+        Path | None,
+        typer.Option("--list", metavar="FILE", help="A list of ids or pairs that belongs to the annotation."),
+    ] = None,
+    scored_only: Annotated[
+        bool,
+        typer.Option("--scored-only", help="Leave videos out of the truth that no query has a score for."),
+    ] = False,
+    out_scores: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep the scores, to evaluate them again with --scores."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Evaluate by a benchmark's own protocol: from videos, from a collection, or from a score file."""
+    if scores is None and videos is None and index is None:
+        raise UsageError("nothing to evaluate: give --videos, --index or --scores")
+    if scores is not None and (videos is not None or index is not None or model is not None):
+        raise UsageError("--scores needs no videos, index or model: leave either out")
+    if scored_only and scores is None:
+        raise UsageError("--scored-only goes with --scores; from videos, only those at hand count anyway")
+    from visil.evaluation import Task, write_predictions
+    from visil.files import replacing
+
+    task = Task(dataset.value, annotations, ids)
+    with ExitStack() as kept:
+        # A place that cannot be written to is found out before the work, not after it.
+        fresh = None if out_scores is None else kept.enter_context(replacing(out_scores))
+        result = _run(task, videos, pattern, scores, index, model, scored_only, as_json)
+        if fresh is not None:
+            write_predictions(fresh, result.predictions)
+    if as_json:
+        json.dump(result.to_dict(), sys.stdout)
+        sys.stdout.write("\n")
+    else:
+        _tell(result)
+
+
+def _run(
+    task: Task,
+    videos: Path | None,
+    pattern: str,
+    scores: Path | None,
+    index: Path | None,
+    model: str | None,
+    scored_only: bool,
+    quiet: bool,
+) -> Evaluation:
+    from visil.evaluation import evaluate_index, evaluate_scores, evaluate_videos
+
+    if scores is not None:
+        return evaluate_scores(task, scores, scored_only=scored_only)
+    with _progress(quiet) as (on_add, on_pairs):
+        if videos is None:
+            assert index is not None
+            return evaluate_index(task, index, model=model, on_pairs=on_pairs)
+        return evaluate_videos(
+            task, videos, pattern=pattern, index=index, model=model, on_add=on_add, on_pairs=on_pairs
+        )
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[tuple[OnProgress | None, OnPairs | None]]:
+    """One bar that first counts files embedded, then videos compared."""
+    if quiet or not sys.stderr.isatty():
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("videos")),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        adding = bar.add_task("embedding", total=None, visible=False)
+        comparing = bar.add_task("comparing", total=None, visible=False)
+
+        def on_add(state: AddProgress) -> None:
+            bar.update(adding, completed=state.files, total=state.total, visible=True)
+
+        def on_pairs(done: int, total: int, _: int) -> None:
+            bar.update(comparing, completed=done, total=total, visible=True)
+
+        yield on_add, on_pairs
+
+
+def _tell(result: Evaluation) -> None:
+    typer.echo(result.task.dataset)
+    for line in _lines(result.figures):
+        typer.echo(f"  {line}")
+    for path, reason in result.failed[:10]:
+        typer.echo(f"  not read: {path}: {reason}")
+    if len(result.failed) > 10:
+        typer.echo(f"  and {len(result.failed) - 10} more not read")
+
+
+def _lines(figures: dict[str, Any], above: str = "") -> list[str]:
+    lines = []
+    for name, value in figures.items():
+        label = f"{above}{name}".replace("_", " ") if isinstance(value, int) else f"{above}{name}"
+        match value:
+            case dict():
+                lines += _lines(value, f"{name}: ")
+            case int():
+                lines.append(f"{label}: {value}")
+            case float():
+                lines.append(f"{label}: {value:.4f}")
+            case None:
+                lines.append(f"{label}: –")
+    return lines

@@ -1,0 +1,250 @@
+"""``visil tables NAME...``: a table or figure of the paper, on a folder of videos or a benchmark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from visil.cli.evaluate import Dataset
+from visil.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from visil.evaluation.making import Made
+    from visil.evaluation.workbench import Workbench
+
+
+def tables(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="table-2 to table-10, systems, pr-curves, …; all."),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="What there is.")] = False,
+    videos: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Videos: of the dataset, or any for the built-in benchmark."),
+    ] = None,
+    dataset: Annotated[
+        Dataset | None, typer.Option(metavar="DATASET", help="A benchmark in place of the built-in one.")
+    ] = None,
+    annotations: Annotated[Path | None, typer.Option(metavar="FILE", help="Its annotation.")] = None,
+    ids: Annotated[
+        Path | None,
+        typer.Option("--ids", metavar="FILE", help="A list of ids that belongs to the annotation."),
+    ] = None,
+    pattern: Annotated[str, typer.Option(help="Where the video of an id is below DIR.")] = "{id}.*",
+    training: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --dataset, videos to learn from.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where results go, and what is kept for the next.")
+    ] = Path("tables"),
+    systems: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Rows instead of the table's own; may be repeated."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL", help="The row 'model'; or ROW=MODEL for a row of ViSiL's; may be repeated."
+        ),
+    ] = None,
+    backbone: Annotated[str, typer.Option(help="Network of the compared features.")] = "efficientnet-lite0",
+    backbone_weights: Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights.")] = None,
+    i3d_weights: Annotated[Path | None, typer.Option(metavar="FILE", help="Weights of I3D.")] = None,
+    clips: Annotated[int | None, typer.Option(min=6, help="Videos of the folder to use, at most.")] = None,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Folders mean nothing: only edited copies count.")
+    ] = False,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each short training.")] = 2,
+    triplets: Annotated[int, typer.Option(min=1, help="Of each epoch.")] = 100,
+    values: Annotated[str | None, typer.Option(help="Of a curve, such as 0.25,0.5,1.")] = None,
+    pictures: Annotated[
+        str, typer.Option(help="'model': frames as the model samples them; 'paper': 256 px, the centre 224.")
+    ] = "model",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Make tables and figures of the paper: its figures beside ours, as Markdown, CSV and a picture.
+
+    With --videos alone, on the built-in benchmark: edited copies of the videos in a folder, to be found again.
+    """
+    if listed:
+        _list(as_json)
+        return
+    from visil.evaluation.making import chosen_names, make
+
+    if not names:
+        raise UsageError("which tables? visil tables --list names them")
+    wanted = chosen_names(names)
+    points = _numbers(values)
+    if pictures not in ("model", "paper"):
+        raise UsageError(f"--pictures is 'model' or 'paper', not {pictures!r}")
+    if videos is None:
+        raise UsageError("no videos: give --videos DIR")
+    if (dataset is None) != (annotations is None):
+        raise UsageError("--dataset and --annotations go together")
+    if dataset is None and (training is not None or ids is not None):
+        raise UsageError(
+            "--training and --ids go with --dataset: the built-in benchmark holds out videos itself"
+        )
+    if dataset is not None and (flat or clips is not None):
+        raise UsageError("--flat and --clips go with the built-in benchmark: leave --dataset out")
+    options = _Options(
+        *(videos, dataset, annotations, ids, pattern, training, out, model or [], backbone),
+        *(backbone_weights, i3d_weights, clips, flat, epochs, triplets, pictures, seed, device),
+    )
+    made = []
+    with _progress(as_json) as (on_videos, tell):
+        bench = _workbench(options, on_videos, tell)
+        for name in wanted:
+            tell(name)
+            done = make(name, bench, systems=systems, values=points)
+            made.append(done)
+            if not as_json:
+                _tell(done)
+    failed = bench.videos.failed
+    if as_json:
+        document = {
+            "tables": [one.table.to_dict() | {"files": [str(file) for file in one.files]} for one in made],
+            "failed": [{"path": path, "reason": reason} for path, reason in failed],
+        }
+        json.dump(document, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    for path, reason in failed:
+        typer.echo(f"left out: {path}: {reason}", err=True)
+
+
+@dataclass(frozen=True)
+class _Options:
+    videos: Path
+    dataset: Dataset | None
+    annotations: Path | None
+    ids: Path | None
+    pattern: str
+    training: Path | None
+    out: Path
+    model: list[str]
+    backbone: str
+    backbone_weights: Path | None
+    i3d_weights: Path | None
+    clips: int | None
+    flat: bool
+    epochs: int
+    triplets: int
+    pictures: str
+    seed: int
+    device: str
+
+
+def _workbench(
+    options: _Options, on_videos: Callable[[int, int, str], None] | None, tell: Callable[[str], None]
+) -> Workbench:
+    from visil.evaluation.feature_bank import Networks
+    from visil.evaluation.run import Task
+    from visil.evaluation.short_training import Lesson
+    from visil.evaluation.sources import BuiltInVideos, DatasetVideos, Videos
+    from visil.evaluation.workbench import Workbench
+    from visil.loading import load
+    from visil.training.distributed import chosen_device
+    from visil.video import Sampling
+
+    rows = dict(given.split("=", 1) for given in options.model if "=" in given)
+    plain = [given for given in options.model if "=" not in given]
+    if len(plain) > 1:
+        raise UsageError(
+            "--model: one model is 'model'; others are given as ROW=MODEL, such as ViSiL_v=FOLDER"
+        )
+    at_hand = load(plain[0] if plain else None)
+    sampling = at_hand.config.sampling if options.pictures == "model" else Sampling()
+    cache = options.out / "cache"
+    videos: Videos
+    if options.dataset is None:
+        videos = BuiltInVideos(
+            *(options.videos, cache, sampling),
+            clips=options.clips,
+            seed=options.seed,
+            flat=options.flat,
+            progress=on_videos,
+        )
+    else:
+        assert options.annotations is not None
+        task = Task(options.dataset.value, options.annotations, options.ids)
+        videos = DatasetVideos(
+            *(task, options.videos, sampling), training=options.training, pattern=options.pattern
+        )
+    networks = Networks(
+        options.backbone,
+        str(options.backbone_weights) if options.backbone_weights else None,
+        at_hand,
+        str(options.i3d_weights) if options.i3d_weights else None,
+        chosen_device(options.device),
+    )
+    return Workbench(
+        *(videos, networks, options.out, sampling),
+        lesson=Lesson(epochs=options.epochs, triplets=options.triplets, seed=options.seed),
+        models={row: load(name) for row, name in rows.items()},
+        on_videos=on_videos,
+        tell=tell,
+    )
+
+
+@contextmanager
+def _progress(
+    quiet: bool,
+) -> Iterator[tuple[Callable[[int, int, str], None] | None, Callable[[str], None]]]:
+    """A bar over videos, and a line below which says what is being done."""
+    if quiet or not sys.stderr.isatty():
+        yield None, lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading videos", total=None)
+
+        def on_videos(done: int, total: int, _: str) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield on_videos, lambda line: bar.update(task, description=line)
+
+
+def _tell(made: Made) -> None:
+    from visil.evaluation.table_output import to_markdown
+
+    typer.echo(to_markdown(made.table))
+    typer.echo(f"written: {', '.join(str(file) for file in made.files)}\n")
+
+
+def _list(as_json: bool) -> None:
+    from visil.evaluation.making import NAMES
+
+    if as_json:
+        json.dump({"tables": NAMES}, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    for name, title in NAMES.items():
+        typer.echo(f"{name:15} {title}")
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--values must be numbers with commas between, not {text!r}") from None

@@ -1,0 +1,190 @@
+"""``visil evaluate`` from score files, from videos, and from a collection: what it prints and how it fails."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import visil
+from synthetic import write_video
+from visil.cli import main
+from visil.demo import photograph, render_scene
+from visil.evaluation import DATASETS
+from visil.model import ViSiL
+from visil.video.frames import Image
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def model() -> ViSiL:
+    return visil.load()
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], model: ViSiL) -> Command:
+    """The command in this process: exit status, standard output, standard error."""
+    monkeypatch.setattr("visil.index.collection.load", lambda _=None: model)
+
+    def command(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
+        monkeypatch.setattr(
+            sys, "argv", ["visil", "evaluate", *(os.fspath(argument) for argument in arguments)]
+        )
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the toy FIVR-5K: q1, its copies a and b, d, which shares nothing, and c, which is no video. q2 is missing."""
+    folder = tmp_path_factory.mktemp("videos")
+
+    def scene(name: str) -> list[Image]:
+        return list(render_scene(photograph(name), 4, 6, (160, 120)))
+
+    cat = scene("chelsea")
+    write_video(folder / "q1.mp4", cat, 6)
+    write_video(folder / "b.mkv", [np.ascontiguousarray(image[::2, ::2]) for image in cat], 6)
+    write_video(folder / "d.mp4", scene("coffee"), 6)
+    shutil.copy(folder / "q1.mp4", folder / "a.mp4")  # the same bytes under two ids
+    (folder / "c.mp4").write_text("no video")
+    return folder
+
+
+def read(out: str) -> Any:
+    return json.loads(out)
+
+
+def failed(result: tuple[int, str, str]) -> str:
+    status, out, err = result
+    assert (status, out) == (1, ""), err
+    (line,) = err.splitlines()
+    assert line.startswith("visil: ")
+    return line
+
+
+def test_from_scores(run: Command, annotations: Path, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"q1": {"b": 0.9, "d": 0.8, "a": 0.7, "stranger": 1.0}}))
+    source = annotations / "fivr.pickle"
+    status, out, err = run("fivr-5k", "--annotations", source, "--scores", scores, "--json")
+    assert (status, err) == (0, "")
+    answer = read(out)
+    assert list(answer)[:4] == ["dataset", "DSVR", "CSVR", "ISVR"]
+    assert answer["dataset"] == "fivr-5k"
+    assert answer["DSVR"] == pytest.approx((1 + 2 / 3) / 2)
+    assert answer["CSVR"] == pytest.approx((1 + 2 / 3) / 3)
+    counts = {name: answer[name] for name in ("queries", "missing_queries", "missing_videos", "unknown_ids")}
+    assert counts == {"queries": 1, "missing_queries": 1, "missing_videos": 3, "unknown_ids": 1}
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    assert answer["annotations"] == {"file": "fivr.pickle", "sha256": digest}
+    lenient = read(run("fivr-5k", "--annotations", source, "--scores", scores, "--json", "--scored-only")[1])
+    assert lenient["CSVR"] == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_it_tells_people(run: Command, annotations: Path, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"q1": {"a": 0.9, "b": 0.5}}))
+    status, out, _ = run("evve", "--annotations", annotations / "evve.pickle", "--scores", scores)
+    assert status == 0
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines[:4] == ["evve", "mAP: 1.0000", "events: geyser: –", "events: riots: 1.0000"]
+    assert "missing queries: 2" in lines
+
+
+def test_a_list_beside_the_annotation(run: Command, annotations: Path, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"a-b": [[0, 0, 10, 10]], "a-c": [], "d-b": [], "d-c": []}))
+    files = ("--annotations", annotations / "vcsl.json", "--list", annotations / "vcsl_pairs.csv")
+    answer = read(run("vcsl", *files, "--scores", scores, "--json")[1])
+    assert answer["precision"] == pytest.approx(1, rel=1e-5)
+    assert answer["recall"] == pytest.approx(0.5, rel=1e-5)
+    assert answer["list"]["file"] == "vcsl_pairs.csv"
+
+
+def test_from_videos_then_from_scores_and_index(
+    run: Command, annotations: Path, videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, kept = tmp_path / "features.visil", tmp_path / "scores.json"
+    common = ("fivr-5k", "--annotations", annotations / "fivr.pickle", "--json")
+    status, out, err = run(*common, "--videos", videos, "--index", index, "--out-scores", kept)
+    assert (status, err) == (0, "")
+    answer = read(out)
+    assert answer["DSVR"] == answer["CSVR"] == 1  # c could not be had, so nobody has to find it
+    assert (answer["queries"], answer["missing_queries"]) == (1, 1)
+    assert (answer["videos"], answer["missing_videos"]) == (3, 3)  # a, b, d; not c, e, q2
+    assert [Path(failure["path"]).name for failure in answer["failed"]] == ["c.mp4"]
+    assert answer["model"] == visil.load().config.name
+    scores = read(kept.read_text())
+    assert set(scores) == {"q1"}
+    assert scores["q1"]["a"] == pytest.approx(scores["q1"]["b"], abs=0.3)
+    assert scores["q1"]["a"] > scores["q1"]["b"] > scores["q1"]["d"]
+
+    def embed_again(*_: object) -> None:
+        raise AssertionError("it was embedded before")
+
+    monkeypatch.setattr(ViSiL, "_regions", embed_again)
+    assert read(run(*common, "--videos", videos, "--index", index)[1]) == answer
+    again = read(run(*common, "--scores", kept, "--scored-only")[1])
+    from_index = read(run(*common, "--index", index)[1])
+    for name in ("DSVR", "CSVR", "ISVR", "queries", "videos"):
+        assert answer[name] == again[name] == from_index[name]
+
+
+def test_segments_from_videos(run: Command, annotations: Path, videos: Path, tmp_path: Path) -> None:
+    labels = {"q1-q1": [[0, 0, 4, 4]], "a-a": [[0, 0, 4, 4]], "d-d": [[0, 0, 4, 4]], "a-q1": [[0, 0, 4, 4]]}
+    (tmp_path / "labels.json").write_text(json.dumps(labels))
+    kept = tmp_path / "kept.json"
+    common = ("vcdb", "--annotations", tmp_path / "labels.json", "--json")
+    answer = read(run(*common, "--videos", videos, "--index", tmp_path / "i.visil", "--out-scores", kept)[1])
+    assert (answer["mAP"], answer["segments"]["F1"]) == (1, 1)
+    assert answer["coverage"]["F1"] > 0.8
+    again = read(run(*common, "--scores", kept)[1])
+    assert again["segments"] == answer["segments"]
+
+
+def test_what_cannot_be_done(run: Command, annotations: Path, videos: Path, tmp_path: Path) -> None:
+    source = annotations / "fivr.pickle"
+    common = ("fivr-5k", "--annotations", source)
+    scores = tmp_path / "scores.json"
+    scores.write_text('{"q1": {"a": NaN}}')
+    assert f"{scores}: query 'q1', target 'a'" in failed(run(*common, "--scores", scores))
+    scores.write_text('{"who": {"a": 1}}')
+    assert f"{scores}: no scores of any query of fivr-5k" in failed(run(*common, "--scores", scores))
+    scores.write_text('{"q1": {"a": 1}}')
+    assert "nothing to evaluate" in failed(run(*common))
+    assert "leave either out" in failed(run(*common, "--scores", scores, "--videos", videos))
+    assert "--scored-only" in failed(run(*common, "--videos", videos, "--scored-only"))
+    assert str(scores) in failed(run("fivr-5k", "--annotations", scores, "--scores", scores))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert f"{empty}: holds none of the 7 videos" in failed(run(*common, "--videos", empty))
+    assert list(empty.iterdir()) == []
+    nowhere = tmp_path / "nowhere" / "scores.json"
+    assert "folder does not exist" in failed(run(*common, "--scores", scores, "--out-scores", nowhere))
+    assert "no collection here" in failed(run(*common, "--index", empty))
+    assert "no such file" in failed(
+        run("evve", "--annotations", tmp_path / "none.pickle", "--scores", scores)
+    )
+    assert run("trecvid", "--annotations", source, "--scores", scores)[0] == 2
+    assert run("evve", "--scores", scores)[0] == 2
+
+
+def test_the_command_knows_every_benchmark(run: Command) -> None:
+    from visil.cli.evaluate import Dataset
+
+    assert [name.value for name in Dataset] == list(DATASETS)
