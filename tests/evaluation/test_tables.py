@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_of_scenes import SMALL, small_model, workbench, write_clips
 from PIL import Image
 
+from toy_bench import SMALL, small_model, workbench, write_clips
 from visil.baselines.registry import SYSTEMS, system
 from visil.errors import UsageError
 from visil.evaluation import paper_numbers
-from visil.evaluation.benchmark import RankedTargets
+from visil.evaluation.compared import score_system
 from visil.evaluation.features import FeatureMaker
 from visil.evaluation.making import NAMES, chosen_names, make
 from visil.evaluation.table_output import save_figure, to_csv, to_figure, to_markdown
@@ -73,8 +73,8 @@ def test_systems_that_learn_see_only_the_learning_part(
 ) -> None:
     seen: list[str | None] = []
     made = system("DP")
-    monkeypatch.setattr(type(made), "learn", lambda _, videos, seed: seen.extend(v.path for v in videos))
-    bench.predictions("DP")
+    monkeypatch.setattr(type(made), "learn", lambda _, videos, **__: seen.extend(v.path for v in videos))
+    score_system(made, bench.bank)
     assert sorted(map(str, seen)) == sorted(bench.videos.learning)
     assert not set(map(str, seen)) & set(bench.videos.benchmark.database)
 
@@ -171,8 +171,9 @@ def test_csv_is_read_back() -> None:
 def test_picture_shows_both(tmp_path: Path) -> None:
     figure = to_figure(MADE)
     (axes,) = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == [0, 0.75, 0.5]  # the first row on top
-    assert axes.collections[0].get_offsets().tolist() == [[0.838, 2]]
+    widths = [bar.get_path().get_extents(bar.get_patch_transform()).width for bar in axes.patches]
+    assert widths == pytest.approx([0, 0.75, 0.5])  # the first row on top
+    assert np.asarray(axes.collections[0].get_offsets()).tolist() == [[0.838, 2]]
     with Image.open(save_figure(figure, tmp_path / "deep" / "table.png")) as picture:
         assert picture.format == "PNG"
         assert min(picture.size) > 100
@@ -187,7 +188,7 @@ def test_names() -> None:
     assert chosen_names(["table-3", "systems", "table-3"]) == ["table-3", "systems"]
     assert chosen_names(["all"]) == list(NAMES)
     assert {f"table-{number}" for number in range(2, 11)} < set(NAMES)
-    with pytest.raises(UsageError, match="unknown table 'table-1': choose from table-2, .*, or all"):
+    with pytest.raises(UsageError, match=r"unknown table 'table-1': choose from table-2, .*, or all"):
         chosen_names(["table-1"])
 
 
@@ -198,5 +199,4 @@ def test_unreadable_videos_are_left_out_of_the_truth(clips: Path, tmp_path: Path
     figures = own.figures("MAC")
     assert figures["missing_videos"] == 1
     row = own.predictions("MAC").scores[own.videos.benchmark.queries[0]]
-    assert gone not in RankedTargets(row, own.videos.benchmark.database).flags([gone]).tolist()
     assert gone not in row.targets

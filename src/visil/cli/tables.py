@@ -165,7 +165,8 @@ def _workbench(
         raise UsageError(
             "--model: one model is 'model'; others are given as ROW=MODEL, such as ViSiL_v=FOLDER"
         )
-    at_hand = load(plain[0] if plain else None)
+    device = chosen_device(options.device)
+    at_hand = load(plain[0] if plain else None, device=str(device))
     sampling = at_hand.config.sampling if options.pictures == "model" else Sampling()
     cache = options.out / "cache"
     videos: Videos
@@ -188,12 +189,12 @@ def _workbench(
         str(options.backbone_weights) if options.backbone_weights else None,
         at_hand,
         str(options.i3d_weights) if options.i3d_weights else None,
-        chosen_device(options.device),
+        device,
     )
     return Workbench(
         *(videos, networks, options.out, sampling),
         lesson=Lesson(epochs=options.epochs, triplets=options.triplets, seed=options.seed),
-        models={row: load(name) for row, name in rows.items()},
+        models={row: load(name, device=str(device)) for row, name in rows.items()},
         on_videos=on_videos,
         tell=tell,
     )

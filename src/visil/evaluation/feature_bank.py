@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -76,17 +77,13 @@ class FeatureBank:
         self._fitted: dict[str, Whitening] = {}
         _make(folder)
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
-        """Every id that a table needs: to learn from, queries, database."""
-        benchmark = self.videos.benchmark
-        present = getattr(self.videos, "present", None)
-        wanted = dict.fromkeys([*self.videos.learning, *benchmark.queries, *sorted(benchmark.database)])
-        return [name for name in wanted if present is None or name in present or name in self._learning]
-
-    @property
-    def _learning(self) -> set[str]:
-        return set(self.videos.learning)
+        """Every id that a table needs and that is there: to learn from, queries, database."""
+        benchmark, present = self.videos.benchmark, self.videos.present
+        evaluated = (*benchmark.queries, *sorted(benchmark.database))
+        here = (name for name in evaluated if present is None or name in present)
+        return list(dict.fromkeys([*self.videos.learning, *here]))
 
     def prepare(self, kinds: Iterable[str]) -> None:
         """Make what is missing of these kinds, all of them from one pass over each video."""

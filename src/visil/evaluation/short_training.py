@@ -116,7 +116,7 @@ class School:
             )
         start.save_pretrained(folder / "start")
         trained: tuple[Part, ...] = ("attention", "comparator") if row.comparator else ("attention",)
-        train(
+        outcome = train(
             TrainConfig(
                 data=DataConfig(
                     videos=tuple(files),
@@ -141,6 +141,8 @@ class School:
             tell=self.tell,
             quiet=self.quiet,
         )
+        if outcome.stopped:  # the trainer catches Ctrl-C to write a checkpoint; here it ends everything
+            raise KeyboardInterrupt
 
     def _start(self, row: ViSiLConfig, fps: float) -> ViSiL:
         """The row on the benchmark's backbone, with the whitening of the videos to learn from."""

@@ -44,6 +44,10 @@ class Videos(Protocol):
         """Their files."""
 
     @property
+    def present(self) -> frozenset[str] | None:
+        """Ids of the benchmark that have a video here; None: all."""
+
+    @property
     def failed(self) -> list[tuple[str, str]]:
         """Videos that could not be read, and why."""
 
@@ -68,6 +72,8 @@ class BuiltInVideos:
     every other one is the original's, those between are the copies'. ``sampling`` says how large and which part of
     the picture; ``clips`` how many videos of the folder are used at most.
     """
+
+    present = None
 
     def __init__(
         self,
