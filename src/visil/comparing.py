@@ -202,16 +202,19 @@ def _same(kept: Matrices) -> Matrices:
     return kept
 
 
-def _read(model: ViSiL, matrix: Tensor) -> tuple[float, Tensor]:
+def read_matrix(matrix: Tensor, comparator: Comparator | None, pool: RunningPool) -> tuple[float, Tensor]:
     """CS_v and S_v from a whole S_f."""
     output = matrix
-    if model.comparator is not None:
+    if comparator is not None:
         # Repeating a video's frames repeats its rows or columns of S_f.
-        matrix = repeated(repeated(matrix, model.comparator), model.comparator, dim=1)
-        output = hard_tanh(model.comparator(matrix))
-    pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
+        output = hard_tanh(comparator(repeated(repeated(matrix, comparator), comparator, dim=1)))
     pool.update(output)
     return pool.result(), output
+
+
+def _read(model: ViSiL, matrix: Tensor) -> tuple[float, Tensor]:
+    pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
+    return read_matrix(matrix, model.comparator, pool)
 
 
 def _judged(

@@ -125,7 +125,11 @@ class ViSiL(nn.Module):
             pixels = torch.cat([pixels, pixels.new_zeros(-count % 8, *pixels.shape[1:])])
         images = backbone.preprocess(pixels)
         maps = backbone.stages(images.contiguous(memory_format=torch.channels_last))
-        chosen = [maps[i][:count] for i in self.config.stages]
+        return self.pooled([stage[:count] for stage in maps])
+
+    def pooled(self, maps: Sequence[Tensor]) -> Tensor:
+        """Region vectors from the backbone's maps, each [B, C, H, W]: [B, R, C]."""
+        chosen = [maps[i] for i in self.config.stages]
         if self.config.pooling == "imac":
             return regions.imac(chosen, self.config.levels)
         pool: Callable[[Sequence[Tensor]], Tensor] = getattr(regions, self.config.pooling)

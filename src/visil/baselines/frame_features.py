@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from visil.baselines.system import Scores, System
-from visil.comparator import Comparator, hard_tanh
-from visil.comparing import WIDE_CELLS, WIDE_FRAMES, repeated
+from visil.comparator import Comparator
+from visil.comparing import WIDE_CELLS, WIDE_FRAMES, read_matrix, repeated
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 from visil.kernels import FrameMatrix, RunningPool, score_pair
@@ -91,13 +91,8 @@ def matrix_scores(
             continue
         together = matrix(query, torch.cat(list(batch))).full()
         for place, strip in enumerate(together.split([len(target) for target in batch], dim=1), start):
-            output = strip
-            if comparator is not None:
-                # Repeating a video's frames repeats its rows or columns of S_f.
-                output = hard_tanh(comparator(repeated(repeated(strip, comparator), comparator, dim=1)))
             pool = RunningPool(*video_pool, symmetric=symmetric)
-            pool.update(output)
-            results[place] = pool.result()
+            results[place], _ = read_matrix(strip, comparator, pool)
     return results
 
 

@@ -230,7 +230,7 @@ class FeatureMaker:
             elif base == "layers":
                 yield base, stack_layers([F.normalize(stage.amax(dim=(2, 3)), dim=1) for stage in chosen])
             elif base == "model" and self._shared and self.model is not None:
-                yield base, self.model.refine(_pooled(self.model, maps).to(self.model.device))
+                yield base, self.model.refine(self.model.pooled(maps).to(self.model.device))
 
     def _moving(self, pixels: Tensor) -> Tensor:
         assert self.i3d is not None
@@ -266,14 +266,6 @@ def fitted(pca: PCA, width: int | None, *, whiten: bool) -> Whitening:
         return pca.whitening(dim, whiten=whiten)
     values, axes = torch.linalg.eigh(pca.scatter_ / pca.count_)
     return Whitening.from_eigen(pca.mean_, values, axes, min(dim, max(1, pca.count_ // 2))).float()
-
-
-def _pooled(model: ViSiL, maps: Maps) -> Tensor:
-    """What :meth:`visil.ViSiL.region_vectors` makes of the backbone's maps."""
-    chosen = [maps[i] for i in model.config.stages]
-    if model.config.pooling == "imac":
-        return regions.imac(chosen, model.config.levels)
-    return GLOBAL[model.config.pooling](chosen)
 
 
 def _stages(backbone: str) -> tuple[int, ...]:

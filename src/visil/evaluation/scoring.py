@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil import comparing
-from visil.comparator import hard_tanh
 from visil.evaluation.predictions import Pair, Predictions, QueryScores
 from visil.features import VideoFeatures
 from visil.kernels import FrameMatrix, RunningPool
@@ -222,10 +221,5 @@ def _scored(model: ViSiL, query: Tensor, targets: list[Tensor]) -> list[float]:
 
 
 def _read(model: ViSiL, matrix: Tensor) -> float:
-    """CS_v from a whole S_f."""
-    if model.comparator is not None:
-        rows = comparing.repeated(matrix, model.comparator)
-        matrix = hard_tanh(model.comparator(comparing.repeated(rows, model.comparator, dim=1)))
     pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
-    pool.update(matrix)
-    return pool.result()
+    return comparing.read_matrix(matrix, model.comparator, pool)[0]
