@@ -20,6 +20,7 @@ from visil.evaluation.figures import (
     precision_recall_figure,
     time_figure,
 )
+from visil.evaluation.mistakes import make_mistakes, unannotated
 from visil.evaluation.predictions import as_scores
 from visil.evaluation.tables import MadeRow, MadeTable
 from visil.evaluation.timing import STAGES, Timed, make_times
@@ -127,3 +128,19 @@ def test_stages_are_laid_end_to_end() -> None:
 def test_benchmarks_without_duplicate_scenes() -> None:
     with pytest.raises(UsageError, match="activitynet has no duplicate scenes"):
         duplicates_of(ActivityNet({"x": frozenset("y")}), "x")
+
+
+def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(bench: Workbench) -> None:
+    benchmark = bench.videos.benchmark
+    expected = []
+    for query, row in bench.predictions("MAC").scores.items():
+        truth = duplicates_of(benchmark, query)
+        values = dict(zip(row.targets, row.values.tolist(), strict=True))
+        highest = max(value for target, value in values.items() if target not in truth)
+        expected.append((highest, 1 + sum(value > highest for value in values.values()), query))
+    found = unannotated(bench, "MAC")
+    assert sorted(pair[:3] for pair in found) == sorted(expected)
+    assert [pair[0] for pair in found] == sorted((pair[0] for pair in found), reverse=True)
+    assert all(target not in duplicates_of(benchmark, query) for _, _, query, target in found)
+    table, figure = make_mistakes(bench, "MAC")
+    assert len(figure.axes) == 2 * len(table.rows)

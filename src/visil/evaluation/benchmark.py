@@ -104,6 +104,7 @@ class RankedTargets:
     def __init__(self, row: QueryScores, counting: Set[str], but: str | None = None) -> None:
         kept = [place for place, name in enumerate(row.targets) if name in counting and name != but]
         self.values = row.values[kept]
+        self.targets = [row.targets[place] for place in kept]
         self._places = {row.targets[place]: number for number, place in enumerate(kept)}
 
     def flags(self, relevant: Iterable[str]) -> NDArray[np.bool_]:

@@ -241,10 +241,10 @@ def _draw_pair(
     limits: Sequence[Normalize],
 ) -> None:
     first, second, third = axes
-    strips = _strip(bench, query), _strip(bench, target)
+    strips = strip(bench, query), strip(bench, target)
     if strips[0] is not None and strips[1] is not None:
         first.imshow(np.concatenate([strips[0], strips[1]], axis=0), aspect="equal")
-    first.set_title(f"{kind}\n{_short(query)} · {_short(target)}", fontsize=7.5, color=INK, loc="left")
+    first.set_title(f"{kind}\n{short(query)} · {short(target)}", fontsize=7.5, color=INK, loc="left")
     assert match.output_matrix is not None
     for panel, matrix, norm, name in (
         (second, match.frame_matrix, limits[0], "S_f"),
@@ -265,7 +265,7 @@ def _limits(matrices: Sequence[NDArray[np.floating]]) -> Normalize:
     return Normalize(low, max(high, low + 1e-6))
 
 
-def _strip(bench: Workbench, name: str) -> NDArray[np.uint8] | None:
+def strip(bench: Workbench, name: str) -> NDArray[np.uint8] | None:
     """Two frames side by side."""
     if not isinstance(bench.videos, BuiltInVideos):
         return None
@@ -274,7 +274,8 @@ def _strip(bench: Workbench, name: str) -> NDArray[np.uint8] | None:
     return np.concatenate(list(chosen), axis=1)
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
+    """A name that fits above a picture."""
     return name if len(name) <= 28 else "…" + name[-27:]
 
 

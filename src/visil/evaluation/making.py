@@ -20,6 +20,7 @@ NAMES: dict[str, str] = {
     "gamma": "ViSiL_v trained with other margins γ (Fig. 5a)",
     "r": "ViSiL_v trained with other weights r of L_reg (Fig. 5b)",
     "w": "ViSiL_v trained with snippets of other lengths W (Fig. 5c)",
+    "mistakes": "Pairs that rank high and are not annotated (Fig. 4)",
     "matrices": "Input and output matrices (Fig. 7)",
     "attention": "Attention over frames (Fig. 6)",
     "time-per-stage": "Table 10 as a picture",
@@ -72,6 +73,7 @@ def _made(
     name: str, bench: Workbench, systems: Sequence[str] | None, values: Sequence[float] | None
 ) -> tuple[MadeTable, Figure | None]:
     from visil.evaluation import curves, figures
+    from visil.evaluation.mistakes import make_mistakes
     from visil.evaluation.timing import make_times
 
     match name:
@@ -83,6 +85,8 @@ def _made(
         case "pr-curves":
             table = figures.make_precision_recall(bench, systems or CURVED)
             return table, figures.precision_recall_figure(table)
+        case "mistakes":
+            return make_mistakes(bench, *(systems or ())[:1])
         case "matrices":
             return figures.make_matrices(bench)
         case "attention":
