@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from visil.cli import add, care, compare, demo, duplicates, evaluate, models, search, tables, train
+from visil.cli import add, care, compare, demo, duplicates, evaluate, models, search, serve, tables, train
 from visil.errors import VisilError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("info")(care.info)
 app.command("verify")(care.verify)
 app.command("remove")(care.remove)
 app.command("judge")(care.judge)
+app.command("serve")(serve.serve)
 app.command("train")(train.train)
 app.command("fit-whitening")(train.fit_whitening)
 app.command("evaluate")(evaluate.evaluate)

@@ -1,0 +1,78 @@
+"""``visil serve INDEX``: the web page and the HTTP API over a collection."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from visil.errors import UsageError, printable
+
+
+def serve(
+    index: Annotated[
+        Path, typer.Argument(metavar="INDEX", help="The collection's folder; made where it is not.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any other than this machine's own needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8765,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder whose files may be added and searched for by path, again for more; "
+            "by default the one that INDEX lies in.",
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="VISIL_TOKEN", help="What callers must know; made where one is needed."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file that holds the token.")
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Look at a collection in the browser: search, compare, find duplicates, add. Stop with Ctrl-C."""
+    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"`visil serve` needs {' and '.join(missing)}, not installed here: pip install 'visil[serve]'"
+        )
+    from visil.web.settings import settle
+
+    if token_file is not None:
+        token = _read_token(token_file)
+    settings = settle(index, host=host, port=port, roots=root or [], token=token)
+    given = settings.token == token
+    from visil.web.server import Server
+
+    def ready(port: int) -> None:
+        shown = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+        address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+        typer.echo(f"serving {printable(os.fspath(settings.index))} at {address}")
+        typer.echo(
+            f"files may be added from {', '.join(printable(os.fspath(one)) for one in settings.roots)}"
+        )
+        if settings.token is not None and not given:
+            typer.echo(f"token: {settings.token}")
+        if open_page:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    Server(settings, ready).go()
+
+
+def _read_token(file: Path) -> str:
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise UsageError(
+            f"{printable(os.fspath(file))}: the token cannot be read: {reason.lower()}"
+        ) from error

@@ -1,0 +1,145 @@
+"""A process that decodes videos which nobody vouches for: ``python -m visil.web.decoder MEMORY``.
+
+It may take so much address space and processor time, may write no file, and speaks through one pipe. Whatever a file
+does to it, the processes that asked live on (:mod:`visil.web.sandbox`). Requests are lines of JSON; answers are a
+length, a JSON header, and as many raw bytes as the header says.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from visil.errors import VisilError
+from visil.video import Sampling, frames_at, probe, stream_frames
+from visil.video.frames import Image
+
+Answer = tuple[dict[str, Any], bytes]
+
+BATCH = 32
+JPEG_QUALITY = 78
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer every request, one after another."""
+    for line in requests:
+        request = json.loads(line)
+        allow_processor(float(request["seconds"]))
+        try:
+            for header, data in DOES[request["do"]](request):
+                send(answers, header, data)
+        except VisilError as error:
+            send(answers, {"error": getattr(error, "reason", str(error))})
+        except MemoryError:
+            send(answers, {"error": "decoding it needs more memory than it may have"})
+        except (OSError, ValueError, RuntimeError) as error:
+            send(answers, {"error": f"could not be decoded ({type(error).__name__})"})
+
+
+def send(answers: BinaryIO, header: dict[str, Any], data: bytes = b"") -> None:
+    """One answer."""
+    text = json.dumps({**header, "bytes": len(data)}).encode()
+    answers.write(struct.pack("!I", len(text)) + text + data)
+    answers.flush()
+
+
+def _probe(request: dict[str, Any]) -> Iterator[Answer]:
+    info = probe(request["path"])
+    yield {"width": info.width, "height": info.height, "duration": info.duration, "codec": info.codec}, b""
+
+
+def _picture(request: dict[str, Any]) -> Iterator[Answer]:
+    """Frames at some times side by side, each ``width`` pixels wide, as one JPEG."""
+    from PIL import Image as pillow
+
+    width, height = int(request["width"]), int(request["height"])
+    shots = frames_at(request["path"], request["times"], height)
+    strip = pillow.new("RGB", (width * len(shots), height))
+    for place, shot in enumerate(shots):
+        strip.paste(_fitted(shot, width, height), (place * width, 0))
+    file = io.BytesIO()
+    strip.save(file, "JPEG", quality=JPEG_QUALITY)
+    yield {"frames": len(shots)}, file.getvalue()
+
+
+def _fitted(shot: Image, width: int, height: int) -> Any:
+    """A frame in its proportions, in the middle of a black tile."""
+    from PIL import Image as pillow
+    from PIL import ImageOps
+
+    return ImageOps.pad(pillow.fromarray(shot), (width, height), pillow.Resampling.BILINEAR)
+
+
+def _raw(request: dict[str, Any]) -> Iterator[Answer]:
+    """One frame as it is, RGB."""
+    (shot,) = frames_at(request["path"], [request["time"]], int(request["height"]))
+    yield {"shape": list(shot.shape)}, np.ascontiguousarray(shot).tobytes()
+
+
+def _frames(request: dict[str, Any]) -> Iterator[Answer]:
+    """All sampled frames in batches, then how long the video is."""
+    sampling = Sampling(**request["sampling"])
+    with stream_frames(request["path"], sampling, batch_size=BATCH) as stream:
+        yield {"expected": stream.info.duration and stream.info.duration * sampling.fps}, b""
+        for batch in stream:
+            yield {"side": sampling.crop, "times": batch.timestamps.tolist()}, batch.images.tobytes()
+    yield {"duration": stream.duration}, b""
+
+
+DOES = {"probe": _probe, "picture": _picture, "raw": _raw, "frames": _frames}
+
+
+def allow_processor(seconds: float) -> None:
+    """Let this process run so long from now, and be ended by the system after that."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime + seconds) + 1
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+    )
+
+
+def confine(memory: int) -> None:
+    """No more address space than that, no file, no core dump."""
+    for kind, limit in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 64),
+    ):
+        _, hard = resource.getrlimit(kind)
+        wanted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (wanted, wanted))
+
+
+def own_output() -> BinaryIO:
+    """Standard output for answers alone: whatever libraries print goes to standard error."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
+
+
+def main() -> None:
+    """Until standard input ends."""
+    import av  # noqa: F401  before memory is bounded: an import that fails halfway is no answer
+    import PIL.ImageOps
+    import PIL.JpegImagePlugin  # noqa: F401
+
+    answers = own_output()
+    confine(int(sys.argv[1]))
+    try:
+        serve(sys.stdin.buffer, answers)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

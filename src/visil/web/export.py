@@ -1,0 +1,75 @@
+"""Duplicates as a file to take away: what was found, with what people said since."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from visil.errors import UsageError
+from visil.files import replacing
+from visil.index.catalogue import Video
+from visil.index.collection import Index
+from visil.index.duplicates import Duplicates, Pair, group
+from visil.localize import Segment
+
+
+def export(index: Index, result: Path, file: Path, form: str) -> None:
+    """Write a kept result as csv, json or html. Pairs judged "different" are out, those judged "same" are linked."""
+    kept = json.loads(result.read_text("utf-8"))
+    found = as_judged(index, kept)
+    if form == "csv":
+        from visil.report.tables import write_csv
+
+        write_csv(index, found, file)
+    elif form == "html":
+        from visil.report.html import write_report
+
+        write_report(index, found, file, min_confidence=kept["min_confidence"])
+    elif form == "json":
+        with replacing(file) as fresh:
+            fresh.write_text(json.dumps(found.to_dict()), "utf-8")
+    else:
+        raise UsageError(f"duplicates are exported as csv, json or html, not {form}")
+
+
+def as_judged(index: Index, kept: dict[str, Any]) -> Duplicates:
+    """Group the pairs of a kept result again, without comparing anything again."""
+    said = index.catalogue.verdicts()
+    videos = {video.number: video for video in index.catalogue.videos()}
+    numbers = {video.id: video.number for video in videos.values()}
+    pairs: dict[tuple[int, int], Pair] = {}
+    for raw in [*(pair for one in kept["groups"] for pair in one["pairs"]), *kept["common"]]:
+        a, b = raw["query"], raw["target"]
+        if a == b or a not in numbers or b not in numbers or said.get(_key(a, b)) == "different":
+            continue
+        pairs[numbers[a], numbers[b]] = _pair(raw)
+    same = {key for key, verdict in said.items() if verdict == "same"}
+    return group(videos, pairs, same, _copies(index, videos))
+
+
+def _pair(raw: dict[str, Any]) -> Pair:
+    segments = [
+        Segment((s["query"][0], s["query"][1]), (s["target"][0], s["target"][1]), s["score"])
+        for s in raw["segments"]
+    ]
+    return Pair(
+        *(raw["query"], raw["target"], raw["score"], raw["confidence"], segments, raw["verdict"]),
+        common=False,
+    )
+
+
+def _copies(index: Index, videos: dict[int, Video]) -> dict[str, list[str]]:
+    """Files with the same bytes that are still there."""
+    ids = {video.id for video in videos.values()}
+    there = {
+        video: [path for path, _ in files if os.path.lexists(path)]
+        for video, files in index.catalogue.copies().items()
+        if video in ids
+    }
+    return {video: paths for video, paths in there.items() if len(paths) > 1}
+
+
+def _key(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a < b else (b, a)

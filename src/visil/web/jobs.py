@@ -1,0 +1,231 @@
+"""Long work: taken on, done one after another in two lanes, followed, cancelled, and remembered over a restart.
+
+Searches and comparisons have a lane and an engine of their own, so that they are answered while a folder is added.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from visil.web.engine_link import EngineCancelled, EngineFailed, EngineLink
+from visil.web.job_store import JobStore, Record
+from visil.web.library import Library, iso
+from visil.web.problems import Problem
+from visil.web.settings import Settings
+from visil.web.state import StateFolder
+
+logger = logging.getLogger("visil")
+
+UNITS = {"search": "frames", "compare": "frames", "duplicates": "videos", "add": "files"}
+QUICK = ("search", "compare")
+HEARTBEAT_S = 15.0
+SAVE_EVERY_S = 2.0
+
+Ended = Callable[[Record], None]
+
+
+class Jobs:
+    """All jobs of a server."""
+
+    def __init__(self, settings: Settings, state: StateFolder, library: Library) -> None:
+        self.settings = settings
+        self.library = library
+        self.store = JobStore(state.jobs, state.results, settings.limits.kept_jobs)
+        limits = settings.limits
+        self.quick = EngineLink(settings.index, state.folder, limits, nice=5)
+        self.long = EngineLink(settings.index, state.folder, limits, nice=10)
+        self.on_end: list[Ended] = []
+        self._queues: dict[bool, asyncio.Queue[str]] = {True: asyncio.Queue(), False: asyncio.Queue()}
+        self._live: dict[str, Record] = {}
+        self._running: dict[str, EngineLink] = {}
+        self._changed = asyncio.Condition()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._streams = 0
+        self._began: dict[str, tuple[float, str]] = {}
+        self._saved = 0.0
+
+    def start(self) -> None:
+        """Take up what was interrupted, and begin to work."""
+        for job in self.store.after_restart():
+            if job.kind == "add":  # what may be read is for this server to say, not for the one that was
+                job.request["roots"] = [os.fspath(root) for root in self.settings.roots]
+            self._live[job.id] = job
+            self._queues[job.kind in QUICK].put_nowait(job.id)
+        self._tasks = [asyncio.create_task(self._lane(quick)) for quick in (True, False)]
+
+    async def stop(self) -> None:
+        """Stop working; what runs counts as running, and an addition is taken up by the next server."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for engine in (self.quick, self.long):
+            await engine.stop()
+        self.store.close()
+
+    # ------------------------------------------------------------------ from outside
+
+    def submit(self, kind: str, title: str, request: dict[str, Any]) -> Record:
+        """Take on a job; a problem 429 where too many wait."""
+        if sum(job.state == "waiting" for job in self._live.values()) >= self.settings.limits.waiting_jobs:
+            raise Problem(
+                429, "Too many jobs are waiting already; try again when some are done.", retry_after=5
+            )
+        progress = {"done": 0, "total": None, "unit": UNITS[kind], "rate": None, "left": None}
+        job = Record(secrets.token_hex(12), kind, "waiting", title, request, progress, time.time())
+        self.store.put(job)
+        self._live[job.id] = job
+        self._queues[kind in QUICK].put_nowait(job.id)
+        return job
+
+    def get(self, job: str) -> Record:
+        """A job by its id; a problem 404 where there is none."""
+        found = self._live.get(job) or self.store.get(job)
+        if found is None:
+            raise Problem(404, "There is no such job, or it was forgotten because it is old.")
+        return found
+
+    def latest(self, limit: int) -> list[Record]:
+        """The newest first."""
+        return [self._live.get(job.id, job) for job in self.store.latest(limit)]
+
+    async def cancel(self, job: str) -> Record:
+        """Stop a job; one that is over stays as it is."""
+        found = self.get(job)
+        if found.state == "waiting":
+            await self._end(found, "cancelled")
+        elif found.state == "running" and job in self._running:
+            self._running[job].interrupt()
+        return found
+
+    def check_listeners(self) -> None:
+        """A problem 429 where too many follow jobs already."""
+        if self._streams >= self.settings.limits.event_streams:
+            raise Problem(429, "Too many listen already; ask for the job itself instead.", retry_after=5)
+
+    async def events(self, job: str) -> AsyncIterator[Record | None]:
+        """A job whenever it has changed, until it is over; None where nothing happened for a while."""
+        self._streams += 1
+        try:
+            last = None
+            while True:
+                found = self.get(job)
+                now = as_dict(found)
+                if now != last:
+                    last = now
+                    yield replace(found)
+                if found.over:
+                    return
+                async with self._changed:
+                    try:
+                        await asyncio.wait_for(self._changed.wait(), HEARTBEAT_S)
+                    except TimeoutError:
+                        yield None
+        finally:
+            self._streams -= 1
+
+    # ------------------------------------------------------------------ the work
+
+    async def _lane(self, quick: bool) -> None:
+        engine = self.quick if quick else self.long
+        queue = self._queues[quick]
+        while True:
+            job = self._live.get(await queue.get())
+            if job is None or job.state != "waiting":
+                continue
+            await self._work(job, engine)
+            if not quick and queue.empty():
+                await engine.stop()  # its memory is wanted elsewhere
+
+    async def _work(self, job: Record, engine: EngineLink) -> None:
+        job.state = "running"
+        self.store.put(job)
+        self._running[job.id] = engine
+        await self._tell()
+        told: set[asyncio.Task[None]] = set()
+
+        def heard(message: dict[str, Any]) -> None:
+            self._note(job, message)
+            task = asyncio.create_task(self._tell())
+            told.add(task)
+            task.add_done_callback(told.discard)
+
+        try:
+            result = await engine.ask(job.request, heard)
+            await asyncio.to_thread(self.store.keep_result, job.id, result)
+            await self._end(job, "done")
+        except EngineCancelled:
+            await self._end(job, "cancelled")
+        except EngineFailed as error:
+            await self._end(job, "failed", str(error))
+        except OSError as error:
+            await self._end(
+                job, "failed", f"its result could not be written ({(error.strerror or '').lower()})"
+            )
+        finally:
+            self._running.pop(job.id, None)
+
+    def _note(self, job: Record, message: dict[str, Any]) -> None:
+        if "pending" in message:
+            self.library.working(begin=message["pending"])
+            return
+        now = time.monotonic()
+        began, unit = self._began.get(job.id, (now, ""))
+        if unit != message["unit"]:
+            began = now
+            self._began[job.id] = (now, message["unit"])
+        done, total, seconds = message["done"], message["total"], now - began
+        rate = done / seconds if seconds > 0.5 and done else None
+        left = (total - done) / rate if rate and total is not None else None
+        job.progress = {"done": done, "total": total, "unit": message["unit"], "rate": rate, "left": left}
+        self.library.working(end=message["finished"])
+        if now - self._saved > SAVE_EVERY_S:
+            self._saved = now
+            self.store.put(job)
+
+    async def _end(self, job: Record, state: str, error: str | None = None) -> None:
+        job.state, job.error, job.finished = state, error, time.time()
+        job.progress = {**job.progress, "left": None}
+        if job.kind == "add":
+            self.library.working(clear=True)
+            self.library.forget()
+        self._began.pop(job.id, None)
+        self.store.put(job)
+        self._live.pop(job.id, None)
+        self.store.prune()
+        for call in self.on_end:
+            call(job)
+        await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+
+def as_dict(job: Record) -> dict[str, Any]:
+    """A job as the API gives it."""
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "state": job.state,
+        "title": job.title,
+        "progress": job.progress,
+        "created": iso(job.created),
+        "finished": iso(job.finished),
+        "error": job.error,
+    }
+
+
+def folder_of(state: StateFolder, comparison: str) -> Path:
+    """Where the matrices of a comparison are; a problem 404 where they are kept no longer."""
+    folder = state.comparisons / comparison
+    if not (comparison.isalnum() and (folder / "meta.json").is_file()):
+        raise Problem(404, "That comparison is kept no longer; compare the two videos again.")
+    return folder

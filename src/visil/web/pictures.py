@@ -1,0 +1,108 @@
+"""Thumbnails: made in a process that only decodes, kept on disk in a bounded folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+import secrets
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from visil.web.sandbox import Decoder
+from visil.web.settings import Limits
+
+DECODERS = 2
+LESS = 0.8
+"""Of the bound: what is left when the oldest pictures were deleted."""
+
+
+class Pictures:
+    """JPEGs by what they show; the ones unused for longest make way."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder = folder
+        self.limits = limits
+        self._lock = threading.Lock()
+        self._bytes = sum(file.stat().st_size for file in folder.glob("??/*.jpg"))
+        self._idle: queue.LifoQueue[Decoder] = queue.LifoQueue()
+        self._all = [Decoder(limits) for _ in range(DECODERS)]
+        for decoder in self._all:
+            self._idle.put(decoder)
+        self._alone = threading.Lock()
+        self._owner = ""
+        self._guest = Decoder(limits)
+
+    def close(self) -> None:
+        """End the processes."""
+        for decoder in (*self._all, self._guest):
+            decoder.close()
+
+    def key(self, video: str, times: Sequence[float], width: int) -> str:
+        """Names a picture; the same for the same content."""
+        said = f"{video} {width} {' '.join(f'{time:.2f}' for time in times)}"
+        return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+
+    def kept(self, key: str) -> bytes | None:
+        """A picture made before."""
+        path = self._path(key)
+        try:
+            data = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        return data
+
+    def make_once(self, owner: str, path: Path, times: Sequence[float], size: tuple[int, int]) -> bytes:
+        """A picture of a file that nobody vouches for: it is not kept, and its decoder sees no other file."""
+        with self._alone:
+            if self._owner != owner:
+                self._guest.close()
+                self._owner = owner
+            return self._guest.picture(path, times, *size)
+
+    def make(self, key: str, path: Path, times: Sequence[float], size: tuple[int, int]) -> bytes:
+        """A new picture of a video of the collection, kept for the next who asks."""
+        decoder = self._idle.get()
+        try:
+            data = decoder.picture(path, times, *size)
+        finally:
+            self._idle.put(decoder)
+        self._keep(key, data)
+        return data
+
+    def _keep(self, key: str, data: bytes) -> None:
+        path = self._path(key)
+        with suppress(OSError):  # a full disk: the picture is shown all the same
+            path.parent.mkdir(exist_ok=True)
+            fresh = path.with_name(f".{secrets.token_hex(8)}")
+            fresh.write_bytes(data)
+            fresh.replace(path)
+            with self._lock:
+                self._bytes += len(data)
+                if self._bytes > self.limits.pictures_bytes:
+                    self._prune()
+
+    def _prune(self) -> None:
+        found = []
+        for file in self.folder.glob("??/*.jpg"):
+            with suppress(OSError):
+                status = file.stat()
+                found.append((status.st_mtime_ns, status.st_size, file))
+        self._bytes = sum(size for _, size, _ in found)
+        for _, size, file in sorted(found):
+            if self._bytes <= LESS * self.limits.pictures_bytes:
+                break
+            file.unlink(missing_ok=True)
+            self._bytes -= size
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.jpg"
+
+
+def picture_size(width: int, video_width: int, video_height: int) -> tuple[int, int]:
+    """Width and height of a picture of a video of that size; none is higher than twice its width."""
+    height = round(width * max(1, video_height) / max(1, video_width))
+    return width, min(max(height, 8), 2 * width)

@@ -1,0 +1,115 @@
+"""Errors as application/problem+json: what went wrong, in a sentence a person understands."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from visil.errors import IndexFolderError, UsageError, VideoError, VisilError
+
+logger = logging.getLogger("visil")
+
+PROBLEM = "application/problem+json"
+
+SCHEMA = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+}
+EXAMPLE = {
+    "type": "about:blank",
+    "title": "Not Found",
+    "status": 404,
+    "detail": "There is no such video here.",
+}
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    kind: {
+        "description": "What went wrong, in a sentence.",
+        "content": {PROBLEM: {"schema": SCHEMA, "example": EXAMPLE}},
+    }
+    for kind in ("4XX", "5XX")
+}
+"""For the OpenAPI of every call."""
+
+
+class Problem(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, detail: str, *, retry_after: float | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.retry_after = retry_after
+
+    def response(self) -> JSONResponse:
+        """As it is sent."""
+        headers = {} if self.retry_after is None else {"Retry-After": str(max(1, round(self.retry_after)))}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        body = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return JSONResponse(body, self.status, headers, PROBLEM)
+
+
+def problem_of(error: VisilError) -> Problem:
+    """What an error of visil's is over HTTP."""
+    match error:
+        case UsageError() | VideoError():
+            return Problem(422, str(error))
+        case IndexFolderError(reason="the folder cannot be written to"):
+            return Problem(403, "This collection cannot be written to: it is open for looking only.")
+        case _:
+            return Problem(500, str(error))
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of an app a problem."""
+
+    async def ours(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, Problem)
+        return error.response()
+
+    async def visil(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, VisilError)
+        return problem_of(error).response()
+
+    async def invalid(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        said = [
+            f"{'.'.join(map(str, one['loc'][1:])) or one['loc'][0]}: {one['msg']}" for one in error.errors()
+        ]
+        text = "; ".join(said[:3]).encode("ascii", "backslashreplace").decode()
+        return Problem(422, f"That request is not understood. {text}").response()
+
+    async def plain(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        words = {404: "There is nothing at this address.", 405: "This address does not do that."}
+        response = Problem(error.status_code, words.get(error.status_code, str(error.detail))).response()
+        response.headers.update(error.headers or {})
+        return response
+
+    async def unexpected(_: Request, error: Exception) -> JSONResponse:
+        logger.error("a request failed", exc_info=error)
+        return Problem(500, "Something went wrong in the server itself; its log says what.").response()
+
+    app.add_exception_handler(Problem, ours)
+    app.add_exception_handler(VisilError, visil)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, plain)
+    app.add_exception_handler(Exception, unexpected)

@@ -1,0 +1,171 @@
+"""The parts of a running server, and what its calls share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+from fastapi import Request
+
+from visil.errors import printable
+from visil.index.collection import Index
+from visil.web.job_store import Record
+from visil.web.jobs import Jobs
+from visil.web.library import Library
+from visil.web.pictures import Pictures
+from visil.web.problems import Problem
+from visil.web.rates import Rate
+from visil.web.roots import Roots
+from visil.web.settings import Settings
+from visil.web.shapes import Ref
+from visil.web.state import StateFolder
+from visil.web.uploads import Uploads
+
+T = TypeVar("T")
+
+
+class Serving:
+    """Everything behind the calls. Made before the server runs; :meth:`start` and :meth:`stop` are of its loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        limits = settings.limits
+        self.index = Index(settings.index)
+        """For what people change: verdicts and removals. It never loads the model."""
+        self.state = StateFolder(settings.index)
+        self.library = Library(settings.index / "catalogue.sqlite")
+        self.roots = Roots(settings.roots)
+        self.jobs = Jobs(settings, self.state, self.library)
+        self.uploads = Uploads(self.state.uploads, limits)
+        self.pictures = Pictures(self.state.pictures, limits)
+        self.searches = Rate(limits.searches_per_minute)
+        self.sends = Rate(limits.uploads_per_minute)
+        self.paintings = Rate(limits.pictures_per_minute)
+        self.long_jobs = Rate(limits.long_jobs_per_minute)
+        self.logins = Rate(limits.logins_per_minute)
+        # Threads of their own for each kind of call, so that slow pictures never keep a list waiting.
+        self.lists = anyio.CapacityLimiter(8)
+        self.painters = anyio.CapacityLimiter(6)
+        self.readers = anyio.CapacityLimiter(16)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to work."""
+        self.jobs.on_end.append(self._job_ended)
+        self.jobs.start()
+        self._tasks = [asyncio.create_task(self.uploads.watch())]
+
+    async def stop(self) -> None:
+        """End every process and let go of every file."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.jobs.stop()
+        self.pictures.close()
+        self.library.close()
+        self.index.close()
+        self.state.close()
+
+    async def listed(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Run something short that looks at the catalogue."""
+        return await anyio.to_thread.run_sync(partial(call, *arguments), limiter=self.lists)
+
+    async def painted(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Run something that waits for a decoder."""
+        return await anyio.to_thread.run_sync(partial(call, *arguments, **options), limiter=self.painters)
+
+    # ------------------------------------------------------------------ videos by reference
+
+    async def resolve(self, ref: Ref) -> dict[str, Any]:
+        """What an engine needs to know of a video that a caller names."""
+        if ref.upload is not None:
+            upload = self.uploads.get(ref.upload)
+            return {"kind": "upload", "id": upload.id, "name": upload.name, "path": os.fspath(upload.path)}
+        if ref.video is not None:
+            row = await self.listed(self.library.row, ref.video)
+            if row is None:
+                raise Problem(404, "There is no such video in this collection.")
+            return {"kind": "video", "id": ref.video, "name": row.name}
+        assert ref.path is not None
+        return await self.listed(self._file, ref.path)
+
+    def _file(self, path: str) -> dict[str, Any]:
+        real = self.roots.resolve(path)
+        row = self.library.snapshot().by_path.get(os.fspath(real))
+        if row is not None and row.id is not None and row.file() == os.fspath(real):
+            return {"kind": "video", "id": row.id, "name": row.name}
+        name = printable(real.name)
+        return {"kind": "path", "id": printable(path), "name": name, "path": os.fspath(real)}
+
+    def submit(self, kind: str, title: str, request: dict[str, Any], *refs: dict[str, Any]) -> Record:
+        """Take on a job that needs some videos."""
+        job = self.jobs.submit(kind, title, {"do": kind, **request})
+        for ref in refs:
+            if ref["kind"] == "upload":
+                self.uploads.get(ref["id"]).jobs.add(job.id)
+        return job
+
+    def new_comparison(self) -> str:
+        """A name for the matrices of a comparison; the oldest of too many make way."""
+        folders = []
+        for folder in self.state.comparisons.iterdir():
+            try:
+                size = sum(file.stat().st_size for file in folder.iterdir())
+                folders.append((folder.stat().st_mtime_ns, size, folder))
+            except OSError:
+                continue
+        limits = self.settings.limits
+        total = sum(size for _, size, _ in folders)
+        for count, (_, size, folder) in zip(range(len(folders), 0, -1), sorted(folders), strict=True):
+            if count < limits.comparisons and total < limits.comparisons_bytes:
+                break
+            shutil.rmtree(folder, ignore_errors=True)
+            total -= size
+        return secrets.token_hex(16)
+
+    def _job_ended(self, job: Record) -> None:
+        self.uploads.release(job.id)
+
+    async def file_of(self, video: str) -> tuple[Path, str, tuple[int, int]]:
+        """A file that still is what was added as a video: path, name, stamp."""
+
+        def find() -> tuple[Path, str, tuple[int, int]]:
+            row = self.library.row(video)
+            if row is None:
+                raise Problem(404, "There is no such video in this collection.")
+            path = row.file()
+            if path is None:
+                raise Problem(
+                    404,
+                    f"{row.name}: no file holds this video any more, or it has changed since it was added.",
+                )
+            stamp = dict(row.files)[path]
+            return Path(path), row.name, (stamp.size, stamp.modified_ns)
+
+        return await self.listed(find)
+
+
+def caller(request: Request) -> str:
+    """Who asks, for counting."""
+    return request.client.host if request.client else ""
+
+
+async def changed(serving: Serving, change: Callable[[], T]) -> T:
+    """Change the collection; a folder that cannot be written to is said in words."""
+
+    def both() -> T:
+        try:
+            return change()
+        finally:
+            serving.library.forget()
+
+    if not serving.index.writable:
+        raise Problem(403, "This collection cannot be written to: it is open for looking only.")
+    return await serving.listed(both)

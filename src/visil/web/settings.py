@@ -1,0 +1,119 @@
+"""What a server is told when it starts, and the bounds it keeps to."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from visil.errors import UsageError, printable
+
+MIB = 2**20
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what one server spends, whoever asks."""
+
+    upload_bytes: int = 4 * GIB
+    """Of one uploaded file."""
+    upload_seconds: int = 6 * 3600
+    """Length of a video that is searched for or compared; longer ones are for ``add``."""
+    uploads: int = 24
+    """Uploaded files kept at once."""
+    uploads_bytes: int = 16 * GIB
+    """All of them together."""
+    uploads_under_way: int = 4
+    upload_idle_s: float = 30.0
+    """Seconds without a byte after which an upload is given up,"""
+    upload_transfer_s: float = 3600.0
+    """and seconds that it may take in all."""
+    upload_kept_s: float = 3600.0
+    """Seconds after its last use until an uploaded file is deleted."""
+    disk_left: int = GIB
+    """Bytes that uploads leave free on the disk."""
+    json_bytes: int = 65536
+    """Of the body of any other request."""
+    decode_memory: int = 3 * GIB
+    """Address space of a process that decodes."""
+    decode_query_s: float = 1800.0
+    """Seconds that decoding a query may take, of the processor and three times as many on the clock,"""
+    decode_picture_s: float = 20.0
+    """and decoding a thumbnail."""
+    waiting_jobs: int = 50
+    kept_jobs: int = 200
+    """Finished jobs that are remembered."""
+    comparisons: int = 64
+    comparisons_bytes: int = 512 * MIB
+    pictures_bytes: int = 256 * MIB
+    event_streams: int = 200
+    searches_per_minute: int = 300
+    uploads_per_minute: int = 60
+    pictures_per_minute: int = 3000
+    """New ones; those made before are not counted."""
+    long_jobs_per_minute: int = 20
+    logins_per_minute: int = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One server."""
+
+    index: Path
+    host: str = "127.0.0.1"
+    port: int = 8765
+    roots: tuple[Path, ...] = ()
+    """Folders, resolved, whose files may be added, and searched for by path."""
+    token: str | None = None
+    """What every caller must know; None: open, to this machine only."""
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host to bind to is this machine and no other."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def settle(
+    index: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    roots: Sequence[Path] = (),
+    token: str | None = None,
+    limits: Limits | None = None,
+) -> Settings:
+    """Check what a user asked for. Any other host than loopback gets a token, made where none is given.
+
+    Without ``roots``, files in the folder that the collection lies in may be added.
+    """
+    resolved = []
+    for root in roots or [Path(os.path.abspath(index)).parent]:
+        try:
+            found = root.resolve(strict=True)
+        except OSError:
+            found = None
+        if found is None or not found.is_dir():
+            raise UsageError(f"{printable(os.fspath(root))}: --root must be a folder that exists")
+        resolved.append(found)
+    if token is not None and not (
+        len(token) >= 8 and token.isascii() and token.isprintable() and " " not in token
+    ):
+        raise UsageError("a token needs at least 8 characters: letters, digits and signs of ASCII, no blanks")
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    return Settings(Path(os.path.abspath(index)), host, port, tuple(resolved), token, limits or Limits())

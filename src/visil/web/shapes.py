@@ -1,0 +1,233 @@
+"""The JSON of the API, in and out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Kind = Literal["search", "compare", "duplicates", "add"]
+JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
+Said = Literal["same", "different"]
+Sort = Literal["name", "added", "duration", "size", "-name", "-added", "-duration", "-size"]
+
+ID = "5f1e0c8a9b7d4e3f8a6b5c4d3e2f1a0b"
+
+
+class Asked(BaseModel):
+    """A body that may hold nothing but what is described."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Ref(Asked):
+    """One video: of the collection, uploaded, or a file inside a folder that the server may read."""
+
+    upload: Annotated[str, Field(max_length=64)] | None = None
+    video: Annotated[str, Field(max_length=64)] | None = None
+    path: Annotated[str, Field(max_length=4096)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Ref:
+        if sum(one is not None for one in (self.upload, self.video, self.path)) != 1:
+            raise ValueError("name one of upload, video and path")
+        return self
+
+
+class SearchRequest(Ref):
+    """What to search for."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"video": ID, "k": 20}]}
+    )
+
+    k: Annotated[int, Field(ge=1, le=200)] = 20
+
+
+class CompareRequest(Asked):
+    """Two videos, the query first."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"query": {"video": ID}, "target": {"path": "/videos/b.mp4"}}]},
+    )
+
+    query: Ref
+    target: Ref
+
+
+class DuplicatesRequest(Asked):
+    """How sure a pair must be to count."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"min_confidence": 0.5}]})
+
+    min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
+class AddRequest(Asked):
+    """A file or folder to add."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"path": "/videos/holidays"}]}
+    )
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class JudgementRequest(Asked):
+    """What a person says of two videos; null takes it back."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"a": ID, "b": ID[::-1], "verdict": "different"}]},
+    )
+
+    a: Annotated[str, Field(max_length=64)]
+    b: Annotated[str, Field(max_length=64)]
+    verdict: Said | None
+
+
+class LoginRequest(Asked):
+    """The token that the server was started with."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"token": "what visil serve printed"}]}
+    )
+
+    token: Annotated[str, Field(max_length=512)]
+
+
+class IndexFacts(BaseModel):
+    """The collection that is served."""
+
+    name: str
+    videos: int
+    model: str
+    writable: bool
+
+
+class LimitFacts(BaseModel):
+    """What may be uploaded."""
+
+    upload_bytes: int
+    upload_seconds: int
+
+
+class Session(BaseModel):
+    """Whether this caller may ask, and about what."""
+
+    authenticated: bool
+    token_needed: bool
+    version: str
+    index: IndexFacts
+    limits: LimitFacts
+    roots: list[str]
+
+
+class Video(BaseModel):
+    """A video of the collection, or a file that is being added or could not be."""
+
+    id: str | None
+    name: str
+    path: str
+    state: Literal["ready", "working", "failed"]
+    reason: str | None
+    duration: float | None
+    width: int | None
+    height: int | None
+    bytes: int | None
+    frames: int | None
+    added: str | None
+    copies: list[str]
+    playable: bool
+
+
+class Videos(BaseModel):
+    """One page of a list."""
+
+    total: int
+    offset: int
+    videos: list[Video]
+
+
+class Upload(BaseModel):
+    """A file that was sent."""
+
+    upload: str
+    name: str
+    bytes: int
+    expires: float
+
+
+class Progress(BaseModel):
+    """How far a job is."""
+
+    done: int
+    total: int | None
+    unit: Literal["files", "videos", "pairs", "frames"]
+    rate: float | None
+    left: float | None
+
+
+class Job(BaseModel):
+    """Long work."""
+
+    id: str
+    kind: Kind
+    state: JobState
+    title: str
+    progress: Progress
+    created: str
+    finished: str | None
+    error: str | None
+
+
+class JobWithResult(Job):
+    """A job, and what came of it once it is done."""
+
+    result: dict[str, Any] | None = None
+
+
+class Started(BaseModel):
+    """A job that was taken on."""
+
+    job: Job
+
+
+class Jobs(BaseModel):
+    """The latest jobs, newest first."""
+
+    jobs: list[Job]
+
+
+class Judgement(BaseModel):
+    """What is on record for two videos, and what was before."""
+
+    a: str
+    b: str
+    verdict: Said | None
+    previous: Said | None
+
+
+class JudgementOnRecord(BaseModel):
+    """What a person said of two videos."""
+
+    a: str
+    b: str
+    verdict: Said
+
+
+class Judgements(BaseModel):
+    """Everything that people said."""
+
+    judgements: list[JudgementOnRecord]
+
+
+class Duplicates(BaseModel):
+    """Groups of videos that share footage; each with a suggestion which to keep."""
+
+    made: str
+    groups: list[dict[str, Any]]
+    common: list[dict[str, Any]]

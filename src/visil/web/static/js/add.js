@@ -1,0 +1,97 @@
+// Add: point at a folder; what is under way is shown to whoever looks, also after a reload.
+
+import { post } from "./api.js";
+import { bdi, h, replace } from "./dom.js";
+import { follow, jobsOf, panel } from "./jobs.js";
+import { announce, complain } from "./live.js";
+import { note } from "./router.js";
+import { count, when } from "./words.js";
+
+export const title = "Add";
+
+export async function show(root, { params, session, signal }) {
+  const running = h("div", { class: "running", "aria-live": "off" });
+  const before = h("section", { class: "sheet", hidden: true, "aria-labelledby": "added-title" });
+  const followed = new Set();
+
+  const track = async (id) => {
+    if (followed.has(id)) return;
+    followed.add(id);
+    const progress = panel("Adding videos");
+    const box = h("div", { class: "sheet" }, progress.element);
+    running.prepend(box);
+    try {
+      const job = await follow(id, progress.update, signal);
+      replace(box, outcome(job.title, job.result));
+      announce(`${job.title}: done`);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      replace(box, h("p", { class: "name" }, progress.element.querySelector(".name").textContent), h("p", { class: "wrong" }, error.message));
+      announce(error.message);
+    }
+    document.dispatchEvent(new CustomEvent("visil:changed"));
+  };
+
+  root.append(
+    h("p", { class: "lead" }, "Point at a folder. Each video is read once; your files stay where and as they are. Files that are already in, unchanged, are passed over."),
+    session.index.writable ? form(session, track) : h("p", { class: "notice" }, "This collection was opened for reading only, so nothing can be added. Start “visil serve” with a user who may write to it."),
+    running, before);
+
+  const { open, over } = await jobsOf("add", signal);
+  for (const job of open.toReversed()) track(job.id);
+  const named = params.get("job");
+  if (named && !followed.has(named)) track(named);
+  const old = over.filter((job) => job.id !== named).slice(0, 8);
+  if (!old.length) return;
+  before.hidden = false;
+  before.append(h("h2", { id: "added-title" }, "Before"), h("ul", { class: "links" }, old.map((job) => h("li", {},
+    bdi(job.title), h("span", { class: job.state === "failed" ? "wrong" : "faint" }, ` ${ending(job)}`)))));
+}
+
+function ending(job) {
+  if (job.state === "failed") return `failed: ${job.error}`;
+  return `${job.state === "cancelled" ? "stopped" : "done"}, ${when(job.finished ?? job.created)}`;
+}
+
+function form(session, track) {
+  const field = h("input", { id: "folder", required: true, list: "roots", autocomplete: "off", spellcheck: "false", placeholder: session.roots[0] ?? "/folder/of/videos" });
+  const said = h("p", { class: "wrong", role: "alert" });
+  const element = h("form", { class: "sheet" },
+    h("label", { for: "folder" }, "Folder or file on the server"), field,
+    h("datalist", { id: "roots" }, session.roots.map((root) => h("option", { value: root }))),
+    said, h("button", { class: "main" }, "Add"),
+    session.roots.length > 0 && h("p", { class: "faint" }, "The server may read ", session.roots.map((root, i) => [i > 0 && ", ",
+      h("button", { type: "button", class: "link", onclick: () => { field.value = root; field.focus(); } }, h("code", {}, root))]), "."));
+  element.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    said.textContent = "";
+    try {
+      const { job } = await post("add", { path: field.value.trim() });
+      note("add", { job: job.id });
+      field.value = "";
+      track(job.id).catch(complain);
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  });
+  return element;
+}
+
+// What came of it; the numbers are there as far as the server tells them.
+function outcome(title, result) {
+  const failed = Array.isArray(result?.failed) ? result.failed.length : result?.failed ?? 0;
+  const said = [];
+  if (result?.added !== undefined) said.push(`${count(size(result.added), "video")} added`);
+  if (result?.unchanged) said.push(`${size(result.unchanged).toLocaleString("en")} unchanged`);
+  if (failed) said.push(`${failed.toLocaleString("en")} failed`);
+  return [
+    h("p", { class: "name" }, bdi(title)),
+    h("p", {}, said.length ? `Done: ${said.join(", ")}.` : "Done."),
+    h("div", { class: "acts across" },
+      h("a", { class: "button main", href: "#/library?sort=-added" }, "To the library"),
+      h("a", { class: "button", href: "#/duplicates" }, "Look for duplicates"),
+      failed > 0 && h("a", { class: "button", href: "#/library?state=failed" }, "What failed, and why")),
+  ];
+}
+
+const size = (value) => (Array.isArray(value) ? value.length : Number(value));

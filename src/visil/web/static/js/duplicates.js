@@ -1,0 +1,123 @@
+// Duplicates: groups of videos that share footage, what to keep of each, and a person's word on every pair.
+
+import { get, post } from "./api.js";
+import { h, replace } from "./dom.js";
+import { groupSection, pairRow } from "./group.js";
+import { follow, jobsOf, panel } from "./jobs.js";
+import { announce, failure } from "./live.js";
+import { note } from "./router.js";
+import { count, when } from "./words.js";
+
+export const title = "Duplicates";
+
+const AT_ONCE = 20;
+/** Pairs of common footage that are listed, the first. */
+const MOST_COMMON = 40;
+const SURE = [[0.5, "50%: everything likely"], [0.7, "70%"], [0.9, "90%: copies"], [0.99, "99%: hardly a doubt"]];
+
+export async function show(root, { params, signal, session }) {
+  const body = h("div", {});
+  const sure = h("select", { id: "sure" }, SURE.map(([value, text]) => h("option", { value }, text)));
+  const look = h("button", { class: "main" }, "Look for duplicates");
+  const form = h("form", { class: "fields" },
+    h("label", {}, h("span", {}, "Lowest confidence"), sure), look,
+    h("div", { class: "exports", hidden: true }, ["csv", "json", "html"].map((format) =>
+      h("a", { class: "button", href: `api/duplicates/export?format=${format}`, download: `duplicates.${format}` }, `Export ${format.toUpperCase()}`))));
+  root.append(form, body);
+
+  const run = async (id) => {
+    const progress = panel("Comparing the videos of the collection");
+    replace(body, h("div", { class: "sheet" }, progress.element));
+    look.disabled = true;
+    try {
+      await follow(id, progress.update, signal);
+      note("duplicates", {});
+      await latest();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      replace(body, failure(error));
+    } finally {
+      look.disabled = false;
+    }
+  };
+  const latest = async () => {
+    try {
+      const found = await get("duplicates", signal);
+      form.querySelector(".exports").hidden = false;
+      replace(body, drawn(found));
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      replace(body, nothingYet(session.index.videos));
+    }
+  };
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const { job } = await post("duplicates", { min_confidence: Number(sure.value) }, signal);
+      note("duplicates", { job: job.id });
+      await run(job.id);
+    } catch (error) {
+      if (error.name !== "AbortError") replace(body, failure(error));
+    }
+  });
+
+  const { open } = await jobsOf("duplicates", signal);
+  const going = open[0]?.id ?? params.get("job");
+  if (going && open.some((job) => job.id === going)) await run(going);
+  else await latest();
+}
+
+function nothingYet(videos) {
+  return h("div", { class: "empty" },
+    h("h2", {}, "Nobody has looked yet"),
+    h("p", {}, videos > 1 ? `All ${count(videos, "video")} will be compared with each other. Nothing is deleted, moved or changed.` : "It takes two videos to have a duplicate."),
+    videos < 2 && h("a", { class: "button main", href: "#/add" }, "Add videos"));
+}
+
+function drawn(found) {
+  const { groups } = found;
+  const common = found.common ?? [];
+  const videos = groups.reduce((sum, group) => sum + group.videos.length, 0);
+  const said = groups.length ? `${count(groups.length, "group")} with ${count(videos, "video")}` : "No two videos share footage of their own.";
+  announce(said);
+  const list = h("div", { class: "groups" });
+  return [
+    h("p", { class: "faint" }, `${said}${found.made ? ` · found ${when(found.made)}` : ""}`),
+    groups.length > 0 && h("p", { class: "faint" }, "Videos marked “keep” are a suggestion: of the others, all that they show is in one that is kept. Your verdicts count from the next time on."),
+    list, unfolding(list, groups),
+    common.length > 0 && commonFootage(common),
+  ];
+}
+
+/** Pairs outside the groups; who they are is asked for when someone unfolds them. */
+function commonFootage(pairs) {
+  const shown = pairs.slice(0, MOST_COMMON);
+  const list = h("ul", { class: "pairs" });
+  const box = h("details", { class: "sheet" },
+    h("summary", {}, `Common footage: ${count(pairs.length, "pair")} that share only an intro, a jingle or a few seconds`),
+    list,
+    pairs.length > MOST_COMMON && h("p", { class: "faint" }, `… and ${count(pairs.length - MOST_COMMON, "pair")} more: the export has all.`));
+  box.addEventListener("toggle", async () => {
+    const ids = [...new Set(shown.flatMap((pair) => [pair.query, pair.target]))];
+    const videos = await Promise.all(ids.map((id) => get(`videos/${encodeURIComponent(id)}`).catch(() => null)));
+    const place = new Map(videos.filter(Boolean).map((video) => [video.id, { video }]));
+    replace(list, shown.map((pair) => pairRow(pair, place)));
+  }, { once: true });
+  return box;
+}
+
+/** Put the first groups in, and give the button that brings the next. */
+function unfolding(list, groups) {
+  let shown = 0;
+  const more = h("button", { onclick: () => next(true) });
+  const next = (focus) => {
+    const first = shown;
+    list.append(...groups.slice(shown, shown + AT_ONCE).map((group, i) => groupSection(group, shown + i + 1)));
+    shown = list.children.length;
+    more.hidden = shown >= groups.length;
+    more.textContent = `Show ${Math.min(AT_ONCE, groups.length - shown)} more of ${groups.length.toLocaleString("en")} groups`;
+    if (focus) list.children[first]?.querySelector("h2")?.focus();
+  };
+  next(false);
+  return more;
+}

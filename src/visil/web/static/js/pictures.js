@@ -1,0 +1,100 @@
+// Small pieces that several screens show: a video's picture, its facts, a verdict, where two videos match.
+
+import { bdi, h, svg } from "./dom.js";
+import { media } from "./refs.js";
+import { VERDICTS, bytes, clock, percent, span, when } from "./words.js";
+
+/** Stretches take turns with these; the style sheet names them s0 to s3. */
+export const COLOURS = 4;
+const MOST_STRETCHES = 60;
+
+/** When to take the picture that stands for a whole video: past the titles. */
+export const early = (seconds) => 0.3 * (seconds ?? 0);
+
+/** A picture of a video at a time, fetched when it comes near the window. */
+export function thumbnail(ref, at, alt = "") {
+  const source = media(ref);
+  if (!source) return missing();
+  const image = h("img", {
+    class: "shot", loading: "lazy", decoding: "async", width: 128, height: 72, alt,
+    src: source.thumbnail(at, 160),
+  });
+  image.addEventListener("error", () => image.replaceWith(missing()), { once: true });
+  return image;
+}
+
+function missing() {
+  return h("div", { class: "shot none" }, "no picture");
+}
+
+/** Length, size and age of a video in one line. */
+export function facts(video) {
+  const said = [];
+  if (video.duration !== null) said.push(clock(video.duration));
+  if (video.width) said.push(`${video.width}×${video.height}`);
+  if (video.bytes !== null) said.push(bytes(video.bytes));
+  if (video.added && video.state !== "failed") said.push(`added ${when(video.added)}`);
+  return h("p", { class: "facts" }, said.join(" · "));
+}
+
+/** A file's name with its path below. */
+export function named(video, label = null) {
+  return [
+    h("p", { class: "name" }, label && h("span", { class: "number" }, label), bdi(video.name)),
+    h("p", { class: "path" }, bdi(video.path)),
+    video.copies?.length > 0 && h("details", { class: "copies" },
+      h("summary", {}, video.copies.length === 1 ? "the same bytes in one more file" : `the same bytes in ${video.copies.length} more files`),
+      h("ul", {}, video.copies.map((path) => h("li", {}, bdi(path))))),
+  ];
+}
+
+/** copy, related or unrelated, with how sure that is. */
+export function verdict(found) {
+  return h("p", { class: "verdict" },
+    h("span", { class: `chip ${found.verdict}`, title: VERDICTS[found.verdict] }, found.verdict),
+    h("meter", { min: 0, max: 1, value: found.confidence, "aria-hidden": "true" }),
+    h("span", { class: "sure", title: "the probability that the two share footage" }, `${percent(found.confidence)} sure`));
+}
+
+/** Two bars, each as long as its video, with what they share in colour and joined. */
+export function timeline(segments, queryLength, targetLength) {
+  const shown = longest(segments);
+  const said = shown.slice(0, 10).map((s) => `${span(s.query)} is ${span(s.target)}`).join("; ");
+  return svg("svg", {
+    class: "timeline", viewBox: "0 0 1000 44", preserveAspectRatio: "none", role: "img",
+    "aria-label": shown.length ? `Where they match, first video then second: ${said}` : "No stretch stands out",
+  }, bars(shown, queryLength, targetLength, 44, 10));
+}
+
+/** The drawing inside a timeline: height overall, and of each of the two bars. */
+export function bars(segments, queryLength, targetLength, height, bar) {
+  const low = height - bar;
+  return [
+    svg("rect", { class: "track", width: 1000, height: bar }),
+    svg("rect", { class: "track", y: low, width: 1000, height: bar }),
+    segments.map((segment, i) => {
+      const [a, b] = placed(segment.query, queryLength);
+      const [c, d] = placed(segment.target, targetLength);
+      return svg("g", { class: `s${i % COLOURS}` },
+        svg("polygon", { points: `${a},${bar} ${b},${bar} ${d},${low} ${c},${low}` }),
+        svg("rect", { x: a, width: b - a, height: bar }),
+        svg("rect", { x: c, y: low, width: d - c, height: bar }));
+    }),
+  ];
+}
+
+/** The longest stretches, in the order they came in: more could not be told apart. */
+export function longest(segments) {
+  if (segments.length <= MOST_STRETCHES) return segments;
+  const length = (s) => s.query[1] - s.query[0];
+  const kept = new Set([...segments].sort((a, b) => length(b) - length(a)).slice(0, MOST_STRETCHES));
+  return segments.filter((s) => kept.has(s));
+}
+
+// Where on a bar a stretch begins and ends; never too short to see.
+function placed([start, end], seconds) {
+  const length = Math.max(seconds ?? 0, end, 1e-3);
+  const [a, b] = [(1000 * start) / length, (1000 * end) / length];
+  const missing = Math.max(0, 5 - (b - a)) / 2;
+  return [Math.max(0, a - missing), Math.min(1000, b + missing)];
+}

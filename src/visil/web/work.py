@@ -1,0 +1,247 @@
+"""What an engine does: search, compare, find duplicates, add, export, show attention."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from visil.errors import UsageError, VideoError, printable
+from visil.features import VideoFeatures
+from visil.index.background import Background
+from visil.index.collection import Index
+from visil.index.discover import discover
+from visil.index.extraction import AddProgress
+from visil.index.identity import stamp_of
+from visil.match import Match
+from visil.model import ViSiL
+from visil.report.display import duration as duration_words
+from visil.web.comparison import keep_comparison
+from visil.web.engine import Teller
+from visil.web.export import export
+from visil.web.roots import Roots
+from visil.web.sandbox import Decoder
+from visil.web.settings import MIB, Limits
+from visil.web.words import how_it_came_about, in_words
+
+KEPT_FEATURES = 256 * MIB
+"""Of files searched for lately, so that comparing one with a hit does not decode it again."""
+
+
+def workers() -> int:
+    """Threads for heavy work: one core is left to answer people, where there are several."""
+    return max(1, len(os.sched_getaffinity(0)) - 1)
+
+
+class Work:
+    """A collection with its model, and the queries seen lately."""
+
+    def __init__(self, folder: Path, state: Path, limits: dict[str, Any]) -> None:
+        torch.set_num_threads(workers())
+        self.state = state
+        self.limits = Limits(**limits)
+        self.index = Index(folder)
+        self._queries: OrderedDict[tuple[object, ...], VideoFeatures] = OrderedDict()
+        self._background: tuple[int, Background] | None = None
+
+    @property
+    def model(self) -> ViSiL:
+        """The collection's own."""
+        return self.index.model
+
+    def do(self, request: dict[str, Any], tell: Teller) -> dict[str, Any]:
+        """Carry out a request of the server's; large results go to a file and are named here."""
+        match request["do"]:
+            case "search":
+                return self.search(request["query"], int(request["k"]), tell)
+            case "compare":
+                return self.compare(request["query"], request["target"], request["comparison"], tell)
+            case "duplicates":
+                return self.duplicates(float(request["min_confidence"]), tell)
+            case "add":
+                return self.add(request["path"], [Path(root) for root in request["roots"]], tell)
+            case "export":
+                export(self.index, Path(request["result"]), Path(request["file"]), request["format"])
+                return {}
+            case "attention":
+                return self.attention(request)
+            case other:
+                raise UsageError(f"an engine cannot {other}")
+
+    # ------------------------------------------------------------------ search and compare
+
+    def search(self, query: dict[str, Any], k: int, tell: Teller) -> dict[str, Any]:
+        """Hits by id; a video of the collection is not a hit of itself."""
+        features = self.features(query, tell)
+        own = query["id"] if query["kind"] == "video" else None
+        tell(0, None, "videos")
+        hits = self.index.search(features, k + (own is not None)) if len(self.index) else []
+        return {
+            "query": query_facts(query, features),
+            "hits": [
+                {**_without_path(hit.to_dict()), "in_words": in_words(hit.verdict, hit.segments)}
+                for hit in hits
+                if hit.id != own
+            ][:k],
+        }
+
+    def compare(
+        self, query: dict[str, Any], target: dict[str, Any], comparison: str, tell: Teller
+    ) -> dict[str, Any]:
+        """A match with its matrices, which are kept in a folder of their own."""
+        first, second = self.features(query, tell), self.features(target, tell)
+        common = self.common_here().beyond_typical(first)
+        (match,) = self.model.compare_many(first, [second], common=common)
+        folder = self.state / "comparisons" / comparison
+        matrices = keep_comparison(self.model, folder, first, second, [query, target])
+        return {
+            "comparison": comparison,
+            "query": query_facts(query, first),
+            "target": query_facts(target, second),
+            **_measured(match),
+            "in_words": in_words(match.verdict, match.segments),
+            "how": how_it_came_about(self.model.config, match, common),
+            **matrices,
+            "attention": self.model.attention is not None,
+        }
+
+    def common_here(self) -> Background:
+        """What is common in the collection, as search sees it: sampled anew when it has changed by a tenth."""
+        count = len(self.index)
+        if self._background is None or abs(count - self._background[0]) > 0.1 * self._background[0]:
+            read = Background.read(self.model, self.index.store, self.index.catalogue)
+            self._background = (count, read)
+        return self._background[1]
+
+    def features(self, query: dict[str, Any], tell: Teller) -> VideoFeatures:
+        """Of a video of the collection as they are kept; of any other file from a process that only decodes."""
+        if query["kind"] == "video":
+            video = self.index.video(query["id"])
+            return self.index.store.read(video.id, path=video.path)
+        path = Path(query["path"])
+        stamp = stamp_of(path)
+        known = self.index.catalogue.file(os.fspath(path))
+        if known is not None and known[1] == stamp:
+            return self.index.store.read(known[0], path=os.fspath(path))
+        key = (os.fspath(path), stamp.size, stamp.modified_ns)
+        if key not in self._queries:
+            self._queries[key] = self.embed(path, query["name"], tell)
+        self._queries.move_to_end(key)
+        while len(self._queries) > 1 and sum(map(_bytes_of, self._queries.values())) > KEPT_FEATURES:
+            self._queries.popitem(last=False)
+        return self._queries[key]
+
+    def embed(self, path: Path, name: str, tell: Teller) -> VideoFeatures:
+        """As :meth:`visil.ViSiL.embed`, but decoded elsewhere, and no longer than it may be."""
+        vectors: list[torch.Tensor] = []
+        blank: list[torch.Tensor] = []
+        times: list[NDArray[np.float64]] = []
+        done, duration = 0, 0.0
+        most = self.limits.upload_seconds * self.model.config.sampling.fps
+        try:
+            with Decoder(self.limits) as decoder:
+                for images, stamps, more in decoder.frames(path, self.model.config.sampling):
+                    if len(images) == 0:
+                        duration = more or 0.0
+                        continue
+                    done += len(images)
+                    if done > most:
+                        most_words = duration_words(self.limits.upload_seconds)
+                        raise VideoError(
+                            name, f"is longer than {most_words}; add it to the collection instead"
+                        )
+                    part = self.model.embed_frames(images)
+                    assert part.blank is not None
+                    vectors.append(part.vectors.half())
+                    blank.append(part.blank)
+                    times.append(stamps)
+                    tell(done, max(done, round(more)) if more else None, "frames")
+        except VideoError as error:
+            raise VideoError(name, error.reason) from error  # not the path that an upload has here
+        if not vectors:
+            raise VideoError(name, "no frame could be decoded")
+        stamped = torch.from_numpy(np.concatenate(times))
+        return VideoFeatures(torch.cat(vectors), stamped, duration, os.fspath(path), torch.cat(blank))
+
+    # ------------------------------------------------------------------ long work
+
+    def duplicates(self, min_confidence: float, tell: Teller) -> dict[str, Any]:
+        """Groups by id, with why each video is worth keeping or not."""
+        found = self.index.find_duplicates(
+            min_confidence, progress=lambda done, total, _: tell(done, total, "videos")
+        )
+        groups = []
+        for number, group in enumerate(found.groups, 1):
+            why = {**group.notes, group.keep: group.reason}
+            kept = {group.keep, *group.also}
+            videos = [
+                {"id": video.id, "keep": video.id in kept, "why": printable(why.get(video.id, ""))}
+                for video in group.videos
+            ]
+            groups.append({"id": number, "videos": videos, "pairs": [pair.to_dict() for pair in group.pairs]})
+        common = [pair.to_dict() for pair in found.common]
+        return {"groups": groups, "common": common, "min_confidence": min_confidence}
+
+    def add(self, path: str, roots: list[Path], tell: Teller) -> dict[str, Any]:
+        """A file or folder; what links lead to outside the roots is left out."""
+        found = list(discover([path]))
+        files = Roots(roots).inside(found)
+        if not files:
+            raise UsageError(f"{printable(path)}: holds no video that this server may read")
+        tell.pending([os.fspath(file) for file in files])
+
+        def progress(state: AddProgress) -> None:
+            tell(state.files, state.total, "files", finished=state.path)
+
+        report = self.index.add(files, workers=workers(), progress=progress)
+        return {
+            "added": report.added,
+            "unchanged": report.unchanged,
+            "failed": [{"path": printable(file), "reason": reason} for file, reason in report.failed],
+            "outside": len(found) - len(files),
+        }
+
+    # ------------------------------------------------------------------ attention
+
+    def attention(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What attention looks at in one frame, drawn over it, into a file."""
+        from visil.web.attention import attention_picture
+
+        folder = self.state / "comparisons" / request["comparison"]
+        meta = json.loads((folder / "meta.json").read_text("utf-8"))
+        times = meta[f"{request['side']}_times"]
+        if not 0 <= request["frame"] < len(times):
+            raise UsageError(f"there are frames 0 to {len(times) - 1}")
+        with Decoder(self.limits) as decoder:
+            shot = decoder.frame(Path(request["path"]), times[request["frame"]], 288)
+        attention_picture(self.model, shot, Path(request["file"]))
+        return {}
+
+
+def query_facts(query: dict[str, Any], features: VideoFeatures) -> dict[str, Any]:
+    """What a result says of the videos it is about."""
+    duration = features.duration if features.duration is not None else float(features.ends[-1])
+    return {"kind": query["kind"], "id": query["id"], "name": query["name"], "duration": duration}
+
+
+def _measured(match: Match) -> dict[str, Any]:
+    return {
+        "score": match.score,
+        "confidence": match.confidence,
+        "verdict": match.verdict,
+        "segments": [segment.to_dict() for segment in match.segments],
+    }
+
+
+def _without_path(hit: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in hit.items() if key != "path"}
+
+
+def _bytes_of(features: VideoFeatures) -> int:
+    return features.vectors.numel() * features.vectors.element_size()

@@ -1,0 +1,141 @@
+"""Real servers over a small real collection, made once; tests that change things start their own on a copy."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import visil
+from synthetic import Image, write_video
+from visil.client import Client
+from visil.demo import photograph, render_scene
+from visil.web.server import Server
+from visil.web.settings import Limits, settle
+
+FPS = 6
+SIZE = (160, 120)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that answers."""
+
+    url: str
+    folder: Path
+    server: Server
+    http: httpx.Client
+    """Sends what state-changing calls need."""
+    client: Client
+
+    def video(self, name: str) -> dict[str, Any]:
+        """A video of the list by its file name."""
+        (found,) = self.http.get("/api/videos", params={"q": name}).json()["videos"]
+        return dict(found)
+
+    def id(self, name: str) -> str:
+        """Its id."""
+        return str(self.video(name)["id"])
+
+
+Serve = Callable[..., Running]
+
+
+def footage(name: str, seconds: float) -> list[Image]:
+    return list(render_scene(photograph(name), seconds, FPS, SIZE))
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``videos/``: a cat, five seconds of it from the second, and coffee; ``more/``: a rocket; ``cut.mp4`` beside."""
+    folder = tmp_path_factory.mktemp("root")
+    cat = footage("chelsea", 7)
+    (folder / "videos").mkdir()
+    (folder / "more").mkdir()
+    write_video(folder / "videos" / "cat.mp4", cat, FPS)
+    write_video(folder / "videos" / "part of it.mkv", cat[FPS : 6 * FPS], FPS, options={"crf": "28"})
+    write_video(folder / "videos" / "coffee.mp4", footage("coffee", 4), FPS)
+    (folder / "videos" / "broken.mp4").write_text("not a video at all")
+    write_video(folder / "more" / "rocket.webm", footage("rocket", 3), FPS, codec="libvpx")
+    write_video(folder / "cut.mp4", cat[2 * FPS : 5 * FPS], FPS, options={"crf": "26"})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The collection of ``videos/``; only ever copied."""
+    folder = tmp_path_factory.mktemp("built") / "all.visil"
+    with visil.Index(folder) as index:
+        report = index.add(root / "videos", workers=1)
+    assert (report.added, len(report.failed)) == (3, 1)
+    return folder
+
+
+@contextmanager
+def running(
+    folder: Path, *roots: Path, token: str | None = None, limits: Limits | None = None
+) -> Iterator[Running]:
+    """A server in a thread, on a port that was free."""
+    settings = settle(folder, port=0, roots=roots, token=token, limits=limits)
+    up = threading.Event()
+    server = Server(settings, lambda _: up.set())
+    thread = threading.Thread(target=server.go, daemon=True)
+    thread.start()
+    assert up.wait(30)
+    url = f"http://127.0.0.1:{server.port}"
+    with httpx.Client(base_url=url, headers={"X-Visil": "1"}, timeout=60) as http:
+        yield Running(url, folder, server, http, Client(url, token=token))
+    server.should_exit = True
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def shared(built: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for all tests that leave the collection as it is; never slowed down by rate limits."""
+    folder = Path(shutil.copytree(built, tmp_path_factory.mktemp("shared") / "all.visil"))
+    patient = replace(
+        Limits(),
+        searches_per_minute=10**6,
+        uploads_per_minute=10**6,
+        pictures_per_minute=10**6,
+        long_jobs_per_minute=10**6,
+        waiting_jobs=500,
+    )
+    with running(folder, root, limits=patient) as server:
+        yield server
+
+
+@pytest.fixture
+def serve(built: Path, root: Path, tmp_path: Path) -> Iterator[Serve]:
+    """Starts servers on a copy of the collection; they end with the test."""
+    folder = Path(shutil.copytree(built, tmp_path / "all.visil"))
+    opened = []
+
+    def start(*roots: Path, token: str | None = None, **limits: Any) -> Running:
+        context = running(folder, *(roots or (root,)), token=token, limits=replace(Limits(), **limits))
+        opened.append(context)
+        return context.__enter__()
+
+    yield start
+    for context in opened:
+        context.__exit__(None, None, None)
+
+
+def is_problem(answer: httpx.Response, status: int, *words: str) -> None:
+    """A refusal, as problem+json, in a sentence that has these words in it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = answer.json()
+    assert said["status"] == status
+    assert set(said) == {"type", "title", "status", "detail"}
+    assert "Traceback" not in said["detail"]
+    for word in words:
+        assert word in said["detail"], said["detail"]

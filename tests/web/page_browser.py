@@ -1,0 +1,64 @@
+"""Chromium for tests of the page: found, or installed where that was asked for; otherwise the tests are skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from web.page_steps import Open
+from web.page_stub import Server, Stub
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def chromium() -> str | None:
+    """Where Chromium is; VISIL_INSTALL_CHROMIUM=1 allows root to install Debian's."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None and os.environ.get("VISIL_INSTALL_CHROMIUM") == "1" and os.geteuid() == 0:
+        subprocess.run(["apt-get", "install", "-y", "chromium"], check=False, capture_output=True)
+        found = shutil.which("chromium")
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One Chromium for all tests."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium was found; as root, VISIL_INSTALL_CHROMIUM=1 installs Debian's")
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Open]:
+    """``opened(stub, "#/library", **context)`` gives a page, without a stub at any address.
+
+    Anything the console complains of fails the test.
+    """
+    said: list[str] = []
+    with ExitStack() as stack:
+
+        def open_page(stub: Stub | None, at: str = "", **options: Any) -> Any:
+            url = stack.enter_context(Server(stub)).url if stub else ""
+            context = browser.new_context(**options)
+            stack.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(8000)
+            page.on("pageerror", lambda error: said.append(str(error)))
+            page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
+            page.goto(url + at)
+            return page
+
+        yield open_page
+    # The browser itself writes a line for every answer that is not a 2xx; those are looked at by the tests.
+    assert [line for line in said if "Failed to load resource" not in line] == []

@@ -1,0 +1,124 @@
+"""The engine's work in this process: a model with attention and a comparator, long videos, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import visil
+from synthetic import write_video
+from visil.errors import UsageError, VideoError
+from visil.features import VideoFeatures
+from visil.localize import Segment
+from visil.model import ViSiL
+from visil.web import comparison
+from visil.web.comparison import write_heatmap
+from visil.web.engine import Teller
+from visil.web.settings import Limits
+from visil.web.words import in_words
+from visil.web.work import Work
+
+from .conftest import FPS, footage
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default model with an attention and a comparator that nobody trained, in a folder."""
+    known = visil.load()
+    model = ViSiL(known.config.replaced(name="looks", attention="context", comparator="replicate"))
+    model.load_state_dict(known.state_dict(), strict=False)
+    folder = tmp_path_factory.mktemp("network") / "looks"
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def work(network: Path, root: Path, tmp_path: Path) -> Work:
+    with visil.Index(tmp_path / "i", model=str(network)) as index:
+        index.add(root / "videos" / "coffee.mp4", workers=1)
+    (tmp_path / "state" / "comparisons").mkdir(parents=True)
+    return Work(tmp_path / "i", tmp_path / "state", asdict(Limits()))
+
+
+def asked(work: Work, **request: Any) -> dict[str, Any]:
+    return work.do(request, Teller(lambda _: None))
+
+
+def test_attention_and_output_of_a_comparison(work: Work, root: Path, tmp_path: Path) -> None:
+    query = {"kind": "path", "id": "p", "name": "cut.mp4", "path": str(root / "cut.mp4")}
+    (coffee,) = work.index.catalogue.videos()
+    target = {"kind": "video", "id": coffee.id, "name": "coffee.mp4"}
+    found = asked(work, do="compare", query=query, target=target, comparison="c1")
+    truth = work.model.compare(work.model.embed(root / "cut.mp4"), work.index.store.read(coffee.id))
+    assert found["attention"]
+    assert found["score"] == pytest.approx(truth.score, abs=2e-3)
+    folder = tmp_path / "state" / "comparisons" / "c1"
+    kept = np.frombuffer((folder / "output_matrix.bin").read_bytes(), "<f4")
+    shape = found["output_matrix"]["rows"], found["output_matrix"]["columns"]
+    assert shape == truth.output_matrix.shape
+    np.testing.assert_allclose(kept.reshape(shape), truth.output_matrix, atol=2e-3)
+
+    picture = tmp_path / "attention.png"
+    request = {"comparison": "c1", "side": "query", "path": str(root / "cut.mp4"), "file": str(picture)}
+    asked(work, do="attention", frame=1, **request)
+    drawn = np.asarray(Image.open(picture)).astype(int)
+    assert drawn.shape == (288, 384, 3)
+    assert (np.ptp(drawn, axis=2) > 20).any()  # weights are in colour, over grey
+    with pytest.raises(UsageError, match="frames 0 to 2"):
+        asked(work, do="attention", frame=3, **request)
+
+
+def test_a_query_is_embedded_once_and_may_not_be_endless(work: Work, root: Path, tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = []
+    query = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(root / "cut.mp4")}
+    first = work.features(query, Teller(told.append))
+    assert told[-1]["unit"] == "frames"
+    assert (told[-1]["done"], told[-1]["total"]) == (3, 3)
+    assert work.features(query, Teller(told.append)) is first
+    truth = work.model.embed(root / "cut.mp4")
+    torch.testing.assert_close(first.vectors.float(), truth.vectors, atol=2e-3, rtol=0)
+    assert first.duration == pytest.approx(truth.duration)
+    work.limits = Limits(upload_seconds=2)
+    longer = write_video(tmp_path / "longer.mp4", footage("coffee", 4), FPS)
+    with pytest.raises(VideoError, match=r"mine\.mp4: is longer than 2 s") as refused:
+        work.features({**query, "path": str(longer)}, Teller(told.append))
+    assert str(tmp_path) not in str(refused.value)
+
+
+def test_long_videos_are_thinned(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "SIDE", 10)
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.nn.functional.normalize(torch.randn(25, 14, work.model.dim, generator=generator), dim=-1)
+    video = VideoFeatures(vectors, torch.arange(25, dtype=torch.float64))
+    kept = comparison.keep_comparison(work.model, tmp_path / "c", video, video, [])
+    assert kept["query_times"] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0, 24.0]
+    assert kept["frame_matrix"] == {"rows": 9, "columns": 9}
+    assert json.loads((tmp_path / "c" / "meta.json").read_text())["query_times"] == kept["query_times"]
+
+
+def test_heatmap_runs_from_dark_to_light(tmp_path: Path) -> None:
+    write_heatmap(np.array([[-1.0, 0.0, 1.0], [np.nan, 2.0, -5.0]], np.float32), tmp_path / "m.png", -1.0)
+    drawn = np.asarray(Image.open(tmp_path / "m.png").convert("L")).astype(int)
+    assert drawn[0, 0] < drawn[0, 1] < drawn[0, 2]
+    assert drawn[1].tolist() == [drawn[0, 1], drawn[0, 2], drawn[0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "segments", "words"),
+    [
+        ("copy", [((0, 12), (33, 45))], "shares 12 s, from 0:33"),
+        ("related", [((0, 4), (5, 9)), ((10, 30), (70, 90))], "shares 24 s in 2 stretches, from 1:10"),
+        ("unrelated", [((0, 2), (1, 3))], "perhaps shares 2 s, from 0:01"),
+        ("unrelated", [], "no shared footage found"),
+        ("related", [], "alike, but no stretch stands out"),
+    ],
+)
+def test_in_words(verdict: Any, segments: list[Any], words: str) -> None:
+    assert in_words(verdict, [Segment(query, target, 0.9) for query, target in segments]) == words

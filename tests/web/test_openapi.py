@@ -1,0 +1,72 @@
+"""Every call of the OpenAPI description, asked with made-up arguments: it answers as described, and never breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import checks
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi import checks as openapi_checks
+
+from .conftest import Running
+
+CHECKS = [
+    checks.not_a_server_error,
+    openapi_checks.status_code_conformance,
+    openapi_checks.content_type_conformance,
+    openapi_checks.response_schema_conformance,
+]
+
+
+def test_every_call_answers_as_described(shared: Running) -> None:
+    api = schemathesis.openapi.from_url(f"{shared.url}/api/openapi.json")
+    asked = 0
+    for found in api.get_all_operations():
+        assert isinstance(found, Ok)
+        operation = found.ok()
+
+        @settings(
+            max_examples=8,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy())
+        def ask(case: Any) -> None:
+            case.call_and_validate(headers={"X-Visil": "1"}, timeout=30, checks=CHECKS)
+
+        ask()
+        asked += 1
+    assert asked >= 27
+    for job in shared.client.jobs(200):
+        if job["state"] in ("waiting", "running"):
+            shared.client.cancel(job["id"])
+
+
+def test_every_call_is_described(shared: Running) -> None:
+    said = shared.http.get("/api/openapi.json").json()
+    calls = {f"{method.upper()} {path}" for path, ways in said["paths"].items() for method in ways}
+    assert calls == {
+        *("GET /api/session", "POST /api/login", "POST /api/logout"),
+        *("GET /api/videos", "GET /api/videos/{video}", "DELETE /api/videos/{video}"),
+        *("GET /api/videos/{video}/thumbnail", "GET /api/videos/{video}/stream"),
+        *("GET /api/videos/{video}/frames.jpg", "POST /api/uploads", "DELETE /api/uploads/{upload}"),
+        *("GET /api/uploads/{upload}/stream", "GET /api/uploads/{upload}/thumbnail"),
+        *("POST /api/search", "POST /api/compare", "POST /api/add", "POST /api/duplicates"),
+        *("GET /api/duplicates", "GET /api/duplicates/export"),
+        *("GET /api/comparisons/{comparison}/{matrix}.png", "GET /api/comparisons/{comparison}/{matrix}.bin"),
+        *("GET /api/comparisons/{comparison}/attention.png", "GET /api/judgements", "PUT /api/judgements"),
+        *("GET /api/jobs", "GET /api/jobs/{job}", "DELETE /api/jobs/{job}", "GET /api/jobs/{job}/events"),
+    }
+    bodies = [
+        way["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]
+        for ways in said["paths"].values()
+        for way in ways.values()
+        if "application/json" in way.get("requestBody", {}).get("content", {})
+    ]
+    without = [name for name in bodies if not said["components"]["schemas"][name].get("examples")]
+    assert without == []

@@ -1,0 +1,353 @@
+"""What people do on the page, in Chromium, against a stand-in for the server."""
+
+from typing import Any
+
+import pytest
+
+from web.page_data import UNPLAYABLE, UPLOAD, clip
+from web.page_steps import Open, says, until, visit
+from web.page_stub import Stub
+
+pytest_plugins = ["web.page_browser"]
+
+MATCH = f"#/match?query=upload:{UPLOAD}&target=video:0000"
+TIMES = "[...document.querySelectorAll('video')].map((v) => v.currentTime)"
+SETTLED = "[...document.querySelectorAll('video')].every((v) => v.readyState >= 2 && !v.seeking)"
+
+
+def at_times(page: Any, query: float, target: float) -> None:
+    """Both players have come to these times."""
+    until(page, SETTLED)
+    assert page.evaluate(TIMES) == pytest.approx([query, target], abs=0.02)
+
+
+def matrix_box(page: Any) -> dict[str, float]:
+    """Where on the screen the matrix is."""
+    page.locator("#frame_matrix").scroll_into_view_if_needed()
+    return dict(page.locator("#frame_matrix").bounding_box())
+
+
+def click_cell(page: Any, row: int, column: int) -> None:
+    """The middle of a cell of the 24×60 matrix."""
+    box = matrix_box(page)
+    page.mouse.click(
+        box["x"] + (column + 0.5) / 60 * box["width"], box["y"] + (row + 0.5) / 24 * box["height"]
+    )
+
+
+# ---------------------------------------------------------------------- searching
+
+
+def test_search_by_upload(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/search")
+    sent = clip(2.0, 10)
+    page.set_input_files("#file", {"name": "my clip.webm", "mimeType": "video/webm", "buffer": sent})
+    says(page, "2 videos of the collection share footage with it.")
+    assert stub.sent == [("POST", "uploads", sent), ("POST", "search", {"upload": UPLOAD, "k": 20})]
+    assert page.get_by_text("old recording <b>.avi", exact=True).first.is_visible()  # as text, not as markup
+    page.get_by_role("link", name="Look at the match with holiday 0000.mp4").click()
+    page.wait_for_selector("#frame_matrix")
+    assert stub.sent[-1] == ("POST", "compare", {"query": {"upload": UPLOAD}, "target": {"video": "0000"}})
+    page.go_back()
+    page.wait_for_selector(".hit")
+    assert len(stub.sent) == 3  # hits are fetched again, not searched for again
+
+
+def test_a_file_too_large_is_not_sent(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = Stub()
+    kept = stub.session
+    monkeypatch.setattr(
+        stub, "session", lambda known: {**kept(known), "limits": {"upload_bytes": 9, "upload_seconds": 9}}
+    )
+    page = opened(stub, "#/search")
+    page.set_input_files("#file", {"name": "big.mp4", "mimeType": "video/mp4", "buffer": b"0123456789"})
+    says(page, "big.mp4 has 10 bytes, and the server takes up to 9 bytes.")
+    assert stub.sent == []
+
+
+def test_what_the_server_refuses_is_said_in_its_words(opened: Open) -> None:
+    page = opened(Stub(), "#/search")
+    page.fill("#path", "/etc/passwd")
+    page.keyboard.press("Enter")
+    alert = page.get_by_role("alert").filter(has_text="/etc/passwd is not inside a folder")
+    alert.wait_for()
+
+
+# ---------------------------------------------------------------------- looking at a match
+
+
+def test_click_in_the_matrix_seeks_both(opened: Open) -> None:
+    page = opened(Stub(), MATCH)
+    page.wait_for_selector(".scale")
+    at_times(page, 1.0, 4.0)  # the first stretch's start
+    click_cell(page, 17, 38)
+    at_times(page, 8.5, 19.0)
+    assert page.locator(".stretch").nth(1).get_attribute("aria-pressed") == "true"
+    click_cell(page, 22, 2)  # in no stretch: those very frames
+    at_times(page, 11.0, 1.0)
+    assert page.locator(".stretch[aria-pressed=true]").count() == 0
+    for number, (query, target) in enumerate([(1.0, 4.0), (7.0, 16.0)]):
+        page.locator(".stretch").nth(number).click()
+        at_times(page, query, target)
+
+
+def test_hover_shows_both_frames(opened: Open) -> None:
+    page = opened(Stub(), MATCH)
+    page.wait_for_selector(".scale")
+    box = matrix_box(page)
+    page.mouse.move(box["x"] + 8.5 / 60 * box["width"], box["y"] + 2.5 / 24 * box["height"])
+    lens = page.locator(".lens")
+    lens.get_by_text("value 0.95").wait_for()  # cell (2, 8): 1.0 s and 4.0 s, on the line
+    until(page, "document.querySelectorAll('.lens img:not([hidden])').length === 2")
+    sources = page.evaluate("[...document.querySelectorAll('.lens img')].map((i) => i.getAttribute('src'))")
+    assert [source.split("?")[1] for source in sources] == ["at=1.00&width=240", "at=4.00&width=240"]
+
+
+def test_timelines_seek_through_the_alignment(opened: Open) -> None:
+    page = opened(Stub(), MATCH)
+    page.wait_for_selector(".scale")
+    bar = page.locator(".slider.target")
+    box = bar.bounding_box()
+    bar.click(position={"x": 20 / 30 * box["width"], "y": box["height"] / 2})  # half of the second stretch
+    until(page, SETTLED)
+    query, target = page.evaluate(TIMES)
+    assert target == pytest.approx(20, abs=0.1)
+    assert query == pytest.approx(7 + (target - 16) / 2, abs=0.02)
+    page.locator(".slider.query").press("ArrowRight")
+    at_times(page, query + 1, target + 2)
+
+
+def test_players_run_together_at_their_own_speeds(opened: Open) -> None:
+    page = opened(Stub(), MATCH)
+    page.wait_for_selector(".scale")
+    page.locator(".stretch").nth(1).click()
+    at_times(page, 7.0, 16.0)
+    page.get_by_role("button", name="Play both").click()
+    until(page, f"{TIMES}[0] > 7.6")
+    slow, fast = page.evaluate("[...document.querySelectorAll('video')].map((v) => v.playbackRate)")
+    assert slow == 1
+    assert fast == pytest.approx(2, rel=0.3)  # nudged while it follows
+    page.get_by_role("button", name="Pause").click()
+    until(page, SETTLED)
+    query, target = page.evaluate(TIMES)
+    at_times(page, query, 16 + 2 * (query - 7))
+    assert target > 17
+
+
+def test_a_stretch_ends_where_it_ends(opened: Open) -> None:
+    page = opened(Stub(), MATCH)
+    page.wait_for_selector(".scale")
+    click_cell(page, 21, 47)  # 10.5 s and 23.5 s; the line is at 23
+    page.get_by_role("button", name="Play both").click()
+    page.get_by_role("button", name="Play both").wait_for()
+    at_times(page, 11.0, 24.0)
+
+
+def test_a_video_that_cannot_be_played_is_shown_as_frames(opened: Open) -> None:
+    page = opened(Stub(), f"#/match?query=upload:{UPLOAD}&target=video:{UNPLAYABLE}")
+    says(page, "This browser cannot play this kind of file")
+    click_cell(page, 17, 38)
+    until(page, "document.querySelector('.stage img.still')?.getAttribute('src').includes('at=19.00')")
+    assert page.evaluate("document.querySelectorAll('video').length") == 1
+
+
+def test_the_side_that_plays_leads(opened: Open) -> None:
+    page = opened(Stub(), f"#/match?query=video:{UNPLAYABLE}&target=video:0000")
+    says(page, "This browser cannot play this kind of file")
+    page.locator(".stretch").nth(1).click()
+    page.get_by_role("button", name="Play both").click()
+    until(page, "document.querySelector('video').currentTime > 17.5")
+    page.get_by_role("button", name="Pause").click()
+    until(page, SETTLED)
+    (target,) = page.evaluate(TIMES)
+    query = page.evaluate("Number(document.querySelector('.slider.query').dataset.time)")
+    assert query == pytest.approx(7 + (target - 16) / 2, abs=0.02)
+
+
+def test_attention_on_demand(opened: Open) -> None:
+    page = opened(Stub(), MATCH)
+    page.wait_for_selector(".scale")
+    assert page.locator(".overlay:visible").count() == 0
+    page.get_by_label("Attention").check()
+    until(page, "[...document.querySelectorAll('.overlay')].every((i) => !i.hidden && i.naturalWidth)")
+    asked = page.evaluate("[...document.querySelectorAll('.overlay')].map((i) => i.src.split('?')[1])")
+    assert asked == ["side=query&frame=2", "side=target&frame=8"]
+
+
+# ---------------------------------------------------------------------- verdicts
+
+
+def test_verdict_and_undo(opened: Open) -> None:
+    stub = Stub()
+    stub.looked = True
+    page = opened(stub, "#/duplicates")
+    button = page.get_by_role("button", name="Not a match").first
+    button.click()
+    says(page, "You said: not a match.")
+    assert stub.judged == {("0004", "0005"): "different"}
+    assert button.get_attribute("aria-pressed") == "true"
+    page.get_by_role("button", name="Undo").click()
+    says(page, "Taken back.")
+    assert stub.judged == {}
+    assert button.get_attribute("aria-pressed") == "false"
+    page.get_by_role("button", name="Same").first.click()
+    until(page, "document.querySelector('.judge button').getAttribute('aria-pressed') === 'true'")
+    button.click()
+    until(page, "document.querySelectorAll('.judge button')[1].getAttribute('aria-pressed') === 'true'")
+    page.keyboard.press("u")
+    until(page, "document.querySelector('.judge button').getAttribute('aria-pressed') === 'true'")
+    assert stub.judged == {("0004", "0005"): "same"}  # back to what was said before, not to nothing
+
+
+def test_groups_come_a_few_at_a_time_and_can_be_exported(opened: Open) -> None:
+    page = opened(Stub(), "#/duplicates")
+    says(page, "Nobody has looked yet")
+    page.get_by_role("button", name="Look for duplicates").click()
+    says(page, "45 groups with 135 videos")
+    assert page.locator(".group").count() == 20
+    page.get_by_role("button", name="Show 20 more of 45 groups").click()
+    assert page.locator(".group").count() == 40
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export CSV").click()
+    assert download.value.suggested_filename == "duplicates.csv"
+
+
+# ---------------------------------------------------------------------- long work
+
+
+def test_reload_during_a_job(opened: Open) -> None:
+    stub = Stub()
+    stub.hold.clear()
+    page = opened(stub, "#/add")
+    page.get_by_label("Folder or file on the server").fill("/videos/new")
+    page.keyboard.press("Enter")
+    says(page, "37 of 120 videos · 4.2 a second · about 20 s left")
+    page.reload()
+    says(page, "37 of 120 videos")
+    visit(page, "#/library")
+    page.wait_for_selector(".row")
+    visit(page, "#/add")
+    says(page, "37 of 120 videos")
+    assert stub.streams > 1
+    stub.hold.set()
+    says(page, "Done: 118 videos added, 1 unchanged, 1 failed.")
+    assert [call for call in stub.sent if call[1] == "add"] == [("POST", "add", {"path": "/videos/new"})]
+
+
+def test_reload_during_a_search_and_stopping_it(opened: Open) -> None:
+    stub = Stub()
+    stub.hold.clear()
+    page = opened(stub, "#/search?video=0000")
+    says(page, "37 of 120 videos")
+    page.reload()
+    says(page, "37 of 120 videos")
+    assert len(stub.jobs) == 1
+    page.get_by_role("button", name="Stop").click()
+    says(page, "This was stopped before it was done.")
+    assert stub.sent[-1] == ("DELETE", "jobs/job1", None)
+
+
+# ---------------------------------------------------------------------- the library
+
+
+def test_library_asks_for_one_page_at_a_time(opened: Open) -> None:
+    page = opened(Stub(videos=5000), "#/library")
+    says(page, "5,000 videos, 1–50 shown")
+    assert page.locator(".row").count() == 50
+    page.get_by_role("button", name="Next").click()
+    says(page, "51–100 shown")
+    page.go_back()
+    says(page, "1–50 shown")
+    page.get_by_label("Filter").press_sequentially("499")
+    says(page, "15 videos found")
+    page.reload()
+    says(page, "15 videos found")  # the filter is in the address
+    page.get_by_label("Sort").select_option("-name")
+    until(page, "document.querySelector('.row .name').textContent === 'holiday 4999.mp4'")
+
+
+def test_removing_asks_first(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/library")
+    page.get_by_role("button", name="Remove holiday 0004.mp4").click()
+    page.get_by_role("button", name="Keep it").click()
+    assert stub.sent == []
+    page.get_by_role("button", name="Remove holiday 0004.mp4").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    says(page, "holiday 0004.mp4 is out of the collection.")
+    assert stub.sent == [("DELETE", "videos/0004", None)]
+
+
+# ---------------------------------------------------------------------- everything
+
+
+def test_keyboard_only(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/library")
+    page.wait_for_selector(".row")
+    page.keyboard.press("2")
+    page.wait_for_selector(".picks a")
+    for _ in range(2):
+        page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "pick"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    while "Look at the match" not in (page.evaluate("document.activeElement.ariaLabel") or ""):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement !== document.body"), (
+            "the way to the match is not in the order"
+        )
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+    assert outline == "3px"
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".scale")
+    page.keyboard.press("m")
+    for key in ("Shift+ArrowRight", "ArrowRight", "ArrowDown", "ArrowDown", "ArrowUp"):
+        page.keyboard.press(key)
+    page.get_by_label("Under the cross-hair").get_by_text("0:05.5").wait_for()  # the 11th column, from 0 on
+    page.keyboard.press("Enter")
+    at_times(page, 0.5, 5.5)
+    page.keyboard.press("]")
+    at_times(page, 1.0, 4.0)
+    page.keyboard.press("l")
+    at_times(page, 2.0, 5.0)
+    page.keyboard.press(".")
+    at_times(page, 2.5, 5.5)
+    page.keyboard.press("k")
+    page.get_by_role("button", name="Pause").wait_for()
+    page.keyboard.press("k")
+    page.get_by_role("button", name="Play both").wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keyboard").wait_for()
+    page.get_by_label("Single-key shortcuts").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    assert "#/match" in page.url  # switched off
+
+
+def test_login(opened: Open) -> None:
+    page = opened(Stub(token="secret"), "#/duplicates")
+    page.get_by_label("Token").fill("wrong")
+    page.keyboard.press("Enter")
+    says(page, "That is not the token.")
+    page.get_by_label("Token").fill("secret")
+    page.keyboard.press("Enter")
+    says(page, "Nobody has looked yet")  # the screen that was asked for
+    page.get_by_role("button", name="Log out").click()
+    page.get_by_label("Token").wait_for()
+
+
+def test_theme_is_kept(opened: Open) -> None:
+    page = opened(Stub(), "#/library", color_scheme="light")
+    page.wait_for_selector(".row")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(paper)
+    for _ in range(2):
+        page.keyboard.press("t")
+    dark = page.evaluate(paper)
+    assert dark != light
+    page.reload()
+    page.wait_for_selector(".row")
+    assert page.evaluate(paper) == dark

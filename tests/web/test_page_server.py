@@ -1,0 +1,37 @@
+"""The page and the real server together: from a clip to where it was reused."""
+
+from pathlib import Path
+
+from web.conftest import Running
+from web.page_steps import Open, says, until
+
+pytest_plugins = ["web.page_browser"]
+
+SHOTS = Path(__file__).parent / "screenshots"
+
+
+def test_find_where_a_clip_was_reused(opened: Open, shared: Running, root: Path) -> None:
+    SHOTS.mkdir(exist_ok=True)
+    page = opened(None, f"{shared.url}/#/library")
+    says(page, "cat.mp4")
+    says(page, "Failed:")
+    until(page, "[...document.querySelectorAll('.row img')].every((i) => i.naturalWidth > 0)")
+    page.screenshot(path=SHOTS / "server-library.png")
+    page.get_by_role("link", name="Search", exact=True).click()
+    page.set_input_files("#file", root / "cut.mp4")
+    page.get_by_role("link", name="Look at the match with cat.mp4").wait_for(timeout=60_000)
+    until(page, "document.querySelector('.asked img').naturalWidth > 0", 30)
+    page.screenshot(path=SHOTS / "server-hits.png")
+    page.get_by_role("link", name="Look at the match with cat.mp4").click()
+    page.wait_for_selector(".scale", timeout=60_000)
+    # cut.mp4 is the third to the fifth second of cat.mp4; frames are looked at once a second.
+    start, other = page.evaluate(
+        "[...document.querySelectorAll('.slider')].map((s) => Number(s.dataset.time))"
+    )
+    assert abs(other - start - 2) <= 1, page.locator(".chips").inner_text()
+    page.locator("#frame_matrix").hover()
+    until(page, "[...document.querySelectorAll('.lens img')].every((i) => i.naturalWidth > 0)", 30)
+    until(page, "[...document.querySelectorAll('video')].every((v) => v.readyState >= 2)")
+    page.evaluate("window.scrollTo(0, 0)")
+    page.screenshot(path=SHOTS / "server-match.png", full_page=True)
+    assert page.locator(".verdict").first.inner_text().startswith("copy")
