@@ -138,7 +138,8 @@ def large(
         planted += any(vote.number == number for vote in votes)
     answering = []
     for number in chosen[:12]:
-        vectors = torch.from_numpy(synthetic.query(int(number), rng))[:, None].expand(-1, pool[0].shape[1], -1).contiguous()
+        frames = torch.from_numpy(synthetic.query(int(number), rng))
+        vectors = frames[:, None].expand(-1, pool[0].shape[1], -1).contiguous()
         asked = visil.VideoFeatures(vectors, torch.arange(len(vectors), dtype=torch.float64))
         start = time.perf_counter()
         index.search(asked, 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,13 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def work(network: Path, root: Path, tmp_path: Path) -> Work:
-    with visil.Index(tmp_path / "i", model=str(network)) as index:
+@pytest.fixture(scope="module")
+def work(network: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Work:
+    folder = tmp_path_factory.mktemp("work")
+    with visil.Index(folder / "i", model=str(network)) as index:
         index.add(root / "videos" / "coffee.mp4", workers=1)
-    (tmp_path / "state" / "comparisons").mkdir(parents=True)
-    return Work(tmp_path / "i", tmp_path / "state", asdict(Limits()))
+    (folder / "state" / "comparisons").mkdir(parents=True)
+    return Work(folder / "i", folder / "state", asdict(Limits()))
 
 
 def asked(work: Work, **request: Any) -> dict[str, Any]:
@@ -59,7 +61,7 @@ def test_attention_and_output_of_a_comparison(work: Work, root: Path, tmp_path: 
     truth = work.model.compare(work.model.embed(root / "cut.mp4"), work.index.store.read(coffee.id))
     assert found["attention"]
     assert found["score"] == pytest.approx(truth.score, abs=2e-3)
-    folder = tmp_path / "state" / "comparisons" / "c1"
+    folder = work.state / "comparisons" / "c1"
     kept = np.frombuffer((folder / "output_matrix.bin").read_bytes(), "<f4")
     shape = found["output_matrix"]["rows"], found["output_matrix"]["columns"]
     assert shape == truth.output_matrix.shape
@@ -75,7 +77,9 @@ def test_attention_and_output_of_a_comparison(work: Work, root: Path, tmp_path: 
         asked(work, do="attention", frame=3, **request)
 
 
-def test_a_query_is_embedded_once_and_may_not_be_endless(work: Work, root: Path, tmp_path: Path) -> None:
+def test_a_query_is_embedded_once_and_may_not_be_endless(
+    work: Work, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[dict[str, Any]] = []
     query = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(root / "cut.mp4")}
     first = work.features(query, Teller(told.append))
@@ -85,7 +89,7 @@ def test_a_query_is_embedded_once_and_may_not_be_endless(work: Work, root: Path,
     truth = work.model.embed(root / "cut.mp4")
     torch.testing.assert_close(first.vectors.float(), truth.vectors, atol=2e-3, rtol=0)
     assert first.duration == pytest.approx(truth.duration)
-    work.limits = Limits(upload_seconds=2)
+    monkeypatch.setattr(work, "limits", Limits(upload_seconds=2))
     longer = write_video(tmp_path / "longer.mp4", footage("coffee", 4), FPS)
     with pytest.raises(VideoError, match=r"mine\.mp4: is longer than 2 s") as refused:
         work.features({**query, "path": str(longer)}, Teller(told.append))
@@ -101,6 +105,24 @@ def test_long_videos_are_thinned(work: Work, tmp_path: Path, monkeypatch: pytest
     assert kept["query_times"] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0, 24.0]
     assert kept["frame_matrix"] == {"rows": 9, "columns": 9}
     assert json.loads((tmp_path / "c" / "meta.json").read_text())["query_times"] == kept["query_times"]
+
+
+def test_adding_leaves_out_what_links_lead_to_outside(work: Work, root: Path, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    shutil.copy(root / "cut.mp4", outside / "secret.mp4")
+    shutil.copy(root / "more" / "rocket.webm", inside / "rocket.webm")
+    (inside / "link.mp4").symlink_to(outside / "secret.mp4")
+    (inside / "folder").symlink_to(outside)
+    told: list[dict[str, Any]] = []
+    request = {"do": "add", "path": str(inside), "roots": [str(inside)]}
+    result = work.do(request, Teller(told.append))
+    assert result == {"added": 1, "unchanged": 0, "failed": [], "outside": 2}
+    assert told[0] == {"pending": [str(inside / "rocket.webm")]}
+    assert told[-1]["finished"] == [str(inside / "rocket.webm")]
+    with pytest.raises(UsageError, match="no video that this server may read"):
+        asked(work, do="add", path=str(inside / "folder"), roots=[str(inside)])
 
 
 def test_heatmap_runs_from_dark_to_light(tmp_path: Path) -> None:

@@ -16,8 +16,12 @@ import pytest
 
 import visil
 from synthetic import write_video
+from visil.cli import main
 from visil.client import Client
+from visil.errors import UsageError
 from visil.web.job_store import JobStore, Record
+from visil.web.server import Server
+from visil.web.settings import settle
 
 from .conftest import FPS, footage
 
@@ -106,10 +110,8 @@ def test_one_server_a_collection_and_a_token_for_other_hosts(
     url = address(said)
     assert Client(url).session()["authenticated"] is False
     assert Client(url, token=token).videos()["total"] == 4
-    second, _ = start(folder, "--port", "0", lines=0)
-    assert second.wait(30) == 1
-    assert second.stderr is not None
-    assert "another `visil serve`" in second.stderr.read()
+    with pytest.raises(UsageError, match="another `visil serve`"):
+        Server(settle(folder, port=0))
 
 
 @pytest.mark.parametrize(
@@ -122,16 +124,22 @@ def test_one_server_a_collection_and_a_token_for_other_hosts(
     ],
 )
 def test_what_it_refuses_to_start_with(
-    tmp_path: Path, start: Start, arguments: list[str], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        child, _ = start(tmp_path / "i.visil", *(one.format(taken=port) for one in arguments), lines=0)
-        assert child.wait(30) == 1
-    assert child.stderr is not None
-    (line,) = child.stderr.read().splitlines()
+        given = [one.format(taken=taken.getsockname()[1]) for one in arguments]
+        monkeypatch.setattr(sys, "argv", ["visil", "serve", str(tmp_path / "i.visil"), *given])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("visil: ")
     assert words in line
+    assert not (tmp_path / "i.visil").exists()
 
 
 def test_without_the_extra_one_line_names_the_fix(tmp_path: Path) -> None:

@@ -213,13 +213,6 @@ def test_addresses_lead_nowhere_else(shared: Running) -> None:
         assert raw.startswith(b"HTTP/1.1 404"), raw[:200]
 
 
-def test_adding_leaves_out_what_links_lead_to_outside(serve: Serve, root: Path, outside: Path) -> None:
-    server = serve()
-    result = server.client.add(str(root / "more"))
-    assert result == {"added": 1, "unchanged": 0, "failed": [], "outside": 2}
-    assert server.client.videos(q="secret")["total"] == server.client.videos(q="link")["total"] == 0
-
-
 def test_only_the_file_that_was_added_is_streamed(serve: Serve, tmp_path: Path) -> None:
     folder = tmp_path / "own"
     folder.mkdir()
