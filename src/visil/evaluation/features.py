@@ -98,7 +98,7 @@ class FeatureMaker:
         name = (
             model.config.backbone if model is not None and backbone is None else backbone or DEFAULT_BACKBONE
         )
-        self._stages = _stages(name)
+        self.stages_of = stages_of(name)
         self._backbone: Backbone | None = None
         if self._shared and model is not None:
             if model.backbone is None:
@@ -221,7 +221,7 @@ class FeatureMaker:
         placed = torch.cat([placed, placed.new_zeros(-count % 8, *placed.shape[1:])])
         images = self._backbone.preprocess(placed).contiguous(memory_format=torch.channels_last)
         maps = [stage[:count] for stage in self._backbone.stages(images)]
-        chosen = [maps[i] for i in self._stages]
+        chosen = [maps[i] for i in self.stages_of]
         for base in self.bases:
             if base in GLOBAL:
                 yield base, GLOBAL[base](maps)
@@ -268,7 +268,7 @@ def fitted(pca: PCA, width: int | None, *, whiten: bool) -> Whitening:
     return Whitening.from_eigen(pca.mean_, values, axes, min(dim, max(1, pca.count_ // 2))).float()
 
 
-def _stages(backbone: str) -> tuple[int, ...]:
+def stages_of(backbone: str) -> tuple[int, ...]:
     """Of EfficientNet-Lite, as in the default model; of ResNet-50, all four, as in the paper."""
     if backbone.startswith("efficientnet"):
         return (1, 2, 3)

@@ -20,7 +20,7 @@ from visil.baselines.visil_systems import ViSiLSystem
 from visil.config import ViSiLConfig
 from visil.errors import UsageError
 from visil.evaluation.feature_bank import FeatureBank
-from visil.evaluation.features import _stages as stages_of
+from visil.evaluation.features import stages_of
 from visil.features import VideoFeatures
 from visil.files import replacing
 from visil.model import ViSiL
