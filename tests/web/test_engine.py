@@ -81,7 +81,8 @@ def test_a_query_is_embedded_once_and_may_not_be_endless(
     work: Work, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[dict[str, Any]] = []
-    query = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(root / "cut.mp4")}
+    sent = shutil.copy(root / "cut.mp4", tmp_path / "sent.mp4")
+    query = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(sent)}
     first = work.features(query, Teller(told.append))
     assert told[-1]["unit"] == "frames"
     assert (told[-1]["done"], told[-1]["total"]) == (3, 3)
