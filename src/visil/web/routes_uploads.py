@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from starlette.requests import ClientDisconnect
 
 from visil.errors import VideoError
 from visil.web import shapes
@@ -49,7 +50,10 @@ def routes(serving: Serving) -> APIRouter:
         task.add_done_callback(warming.discard)
         declared = request.headers.get("content-length")
         length = int(declared) if declared is not None and declared.isdecimal() else None
-        one = await serving.uploads.receive(clean_name(name), length, request.stream())
+        try:
+            one = await serving.uploads.receive(clean_name(name), length, request.stream())
+        except ClientDisconnect:
+            raise Problem(400, "The file did not arrive whole.") from None
         return {
             "upload": one.id,
             "name": one.name,
