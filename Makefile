@@ -11,7 +11,7 @@ demo: $(VENV)/.demo
 	$(BIN)/visil demo demo-output
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

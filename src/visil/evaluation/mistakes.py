@@ -27,7 +27,7 @@ def make_mistakes(bench: Workbench, system: str = "model") -> tuple[MadeTable, F
             "every pair of this benchmark is annotated as a duplicate: there is no mistake to show"
         )
     rows = [
-        MadeRow(f"{query}, {target}", {"score": score, "rank": float(rank)}, {})
+        MadeRow(f"{query}, {target}", {"score": score, "rank": str(rank)}, {})
         for score, rank, query, target in pairs
     ]
     figure = Figure((7.4, 0.5 + 1.5 * len(pairs)), facecolor="white", layout="constrained")
