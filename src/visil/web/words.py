@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from visil.localize import Segment
 from visil.report.display import clock, duration, shared_seconds
+from visil.report.html_pair import percent
 
 if TYPE_CHECKING:
     from visil.calibration import Verdict
@@ -59,7 +60,7 @@ def how_it_came_about(config: ViSiLConfig, match: Match, common: NDArray[np.floa
         said.append("No stretch runs on alike in both.")
     if match.calibrated:
         said.append(
-            f"Confidence {match.confidence:.1%}: of pairs that look like this one, so many share footage. "
+            f"Confidence {percent(match.confidence)}: of pairs that look like this one, so many share footage. "
             f"That makes the verdict “{match.verdict}”."
         )
     else:
