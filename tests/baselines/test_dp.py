@@ -5,29 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from visil.baselines.dp import DP, Alignment
+from drawn_matrices import Floats, drawn, path_of, video
+from visil.baselines.alignment import Alignment
+from visil.baselines.dp import DP
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 from visil.similarity import frame_matrix
-
-Floats = NDArray[np.float64]
-
-
-def video(frames: int, seed: int, regions: int = 2, channels: int = 16) -> VideoFeatures:
-    noise = torch.randn(frames, regions, channels, generator=torch.Generator().manual_seed(seed))
-    return VideoFeatures(F.normalize(noise, dim=-1), torch.arange(frames, dtype=torch.float64))
-
-
-def drawn(shape: tuple[int, int], cells: list[tuple[int, int]], value: float = 0.9) -> Floats:
-    matrix = np.full(shape, 0.1)
-    for i, j in cells:
-        matrix[i, j] = value
-    return matrix
 
 
 def best_by_hand(matrix: Floats, threshold: float, slack: int, bend: float) -> float:
@@ -70,10 +56,6 @@ def test_the_best_of_all_paths(height: int, width: int, seed: int, slack: int, b
     assert system.best(matrix) == found.score
     assert (len(found.cells) > 0) == (expected > 0)
     assert (np.diff(found.cells, axis=0) >= 1).all()
-
-
-def path_of(found: Alignment) -> list[tuple[int, int]]:
-    return [(int(i), int(j)) for i, j in found.cells]
 
 
 def test_a_diagonal_away_from_the_corner() -> None:

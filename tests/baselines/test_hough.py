@@ -5,33 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from visil.baselines.dp import Alignment
+from drawn_matrices import Floats, drawn, path_of, video
 from visil.baselines.hough import Hough
 from visil.errors import UsageError
-from visil.features import VideoFeatures
-
-Floats = NDArray[np.float64]
-
-
-def video(frames: int, seed: int) -> VideoFeatures:
-    noise = torch.randn(frames, 2, 16, generator=torch.Generator().manual_seed(seed))
-    return VideoFeatures(F.normalize(noise, dim=-1), torch.arange(frames, dtype=torch.float64))
-
-
-def drawn(shape: tuple[int, int], cells: list[tuple[int, int]], value: float = 0.9) -> Floats:
-    matrix = np.full(shape, 0.1)
-    for i, j in cells:
-        matrix[i, j] = value
-    return matrix
-
-
-def path_of(found: Alignment) -> list[tuple[int, int]]:
-    return [(int(i), int(j)) for i, j in found.cells]
 
 
 def votes_by_hand(matrix: Floats, offset: int, threshold: float, tolerance: int) -> float:

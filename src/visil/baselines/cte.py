@@ -29,8 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.baselines.dp import checked
-from visil.baselines.system import Scores
+from visil.baselines.system import Scores, checked
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 

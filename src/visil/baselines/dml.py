@@ -20,8 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from visil.baselines.frame_features import checked
-from visil.baselines.system import Scores
+from visil.baselines.system import Scores, checked
 from visil.baselines.triplets import FeatureTriplets
 from visil.errors import UsageError
 from visil.features import VideoFeatures

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from visil.baselines.system import Scores, System
+from visil.baselines.system import Scores, System, checked
 from visil.comparator import Comparator
 from visil.comparing import WIDE_CELLS, WIDE_FRAMES, read_matrix, repeated
 from visil.errors import UsageError
@@ -94,13 +94,6 @@ def matrix_scores(
             pool = RunningPool(*video_pool, symmetric=symmetric)
             results[place], _ = read_matrix(strip, comparator, pool)
     return results
-
-
-def checked(video: VideoFeatures) -> Tensor:
-    """A video's vectors, once they are known to be numbers."""
-    if not torch.isfinite(video.vectors).all():
-        raise UsageError(f"{video.path or 'the video'}: its features contain NaN or infinity")
-    return video.vectors
 
 
 def _batches(query: int, lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

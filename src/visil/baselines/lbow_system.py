@@ -18,9 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.baselines.bags import Bag, BagIndex
-from visil.baselines.dp import checked
 from visil.baselines.lbow import SIZE, LayerBagOfWords
-from visil.baselines.system import Scores
+from visil.baselines.system import Scores, checked
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 

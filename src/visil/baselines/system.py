@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from visil.errors import UsageError
 from visil.features import VideoFeatures
 
 Description = TypeVar("Description")
@@ -33,3 +36,12 @@ class System(Protocol, Generic[Description]):
 
     def scores(self, query: Description, targets: Sequence[Description]) -> Scores:
         """The higher, the more alike; finite, float64 [targets]."""
+
+
+def checked(video: VideoFeatures) -> Tensor:
+    """A video's vectors, once they are known to be numbers."""
+    if not torch.isfinite(video.vectors).all():
+        raise UsageError(
+            f"{video.path or 'a video'}: its features contain NaN or infinity: extract them again"
+        )
+    return video.vectors

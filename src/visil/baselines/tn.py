@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from visil.baselines.dp import Alignment, Floats, Ints, MatrixSystem
+from visil.baselines.alignment import Alignment, Floats, Ints, MatrixSystem
 from visil.errors import UsageError
 
 TIE = 1e-4

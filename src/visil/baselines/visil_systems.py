@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.attention import ContextAttention
-from visil.baselines.frame_features import MP_AP, checked, matrix_scores
-from visil.baselines.system import Scores, System
+from visil.baselines.frame_features import MP_AP, matrix_scores
+from visil.baselines.system import Scores, System, checked
 from visil.baselines.triplets import FeatureTriplets
 from visil.comparator import Comparator, hard_tanh
 from visil.comparing import check, repeated

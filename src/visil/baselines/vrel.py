@@ -24,8 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from visil.baselines.frame_features import checked
-from visil.baselines.system import Scores
+from visil.baselines.system import Scores, checked
 from visil.baselines.triplets import Drawn, FeatureTriplets
 from visil.errors import UsageError
 from visil.features import VideoFeatures

@@ -24,6 +24,9 @@ from visil.web.serving import Serving, caller
 EXPORTS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8"}
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
 Matrix = Literal["frame_matrix", "output_matrix"]
+LASTING = {"Cache-Control": "private, max-age=86400"}
+"""What belongs to one comparison never changes."""
+
 PNG: dict[int | str, dict[str, Any]] = {200: {"description": "A picture.", "content": {"image/png": {}}}}
 BIN: dict[int | str, dict[str, Any]] = {
     200: {
@@ -149,7 +152,7 @@ def routes(serving: Serving) -> APIRouter:
             path = await _source(serving, meta["refs"][side == "target"])
             asked = {"comparison": comparison, "side": side, "frame": frame, "path": os.fspath(path)}
             await _asked(serving, {"do": "attention", **asked, "file": os.fspath(file)})
-        return FileResponse(file, media_type="image/png", headers={"Cache-Control": "private, max-age=86400"})
+        return FileResponse(file, media_type="image/png", headers=LASTING)
 
     @router.get(
         "/comparisons/{comparison}/{matrix}.png",
@@ -160,7 +163,7 @@ def routes(serving: Serving) -> APIRouter:
     )
     async def picture(comparison: str, matrix: Matrix) -> Response:
         file = folder_of(serving.state, comparison) / f"{matrix}.png"
-        return FileResponse(file, media_type="image/png", headers={"Cache-Control": "private, max-age=86400"})
+        return FileResponse(file, media_type="image/png", headers=LASTING)
 
     @router.get(
         "/comparisons/{comparison}/{matrix}.bin",
@@ -175,7 +178,7 @@ def routes(serving: Serving) -> APIRouter:
         headers = {
             "X-Rows": str(shape["rows"]),
             "X-Columns": str(shape["columns"]),
-            "Cache-Control": "private, max-age=86400",
+            **LASTING,
         }
         return FileResponse(folder / f"{matrix}.bin", media_type="application/octet-stream", headers=headers)
 
