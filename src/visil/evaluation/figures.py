@@ -244,7 +244,7 @@ def _draw_pair(
     strips = strip(bench, query), strip(bench, target)
     if strips[0] is not None and strips[1] is not None:
         first.imshow(np.concatenate([strips[0], strips[1]], axis=0), aspect="equal")
-    first.set_title(f"{kind}\n{short(query)} · {short(target)}", fontsize=7.5, color=INK, loc="left")
+    first.set_title(f"{kind}\n{short(query)}\n{short(target)}", fontsize=7.5, color=INK, loc="left")
     assert match.output_matrix is not None
     for panel, matrix, norm, name in (
         (second, match.frame_matrix, limits[0], "S_f"),
