@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.baselines import frame_features
-from visil.baselines.frame_features import FRAME_SYSTEMS, FrameFeatures, frame_system, matrix_scores
+from visil import many_scores
+from visil.baselines.frame_features import FRAME_SYSTEMS, FrameFeatures, frame_system
 from visil.errors import UsageError
 from visil.features import VideoFeatures
+from visil.many_scores import matrix_scores
 
 
 def unit_vectors(frames: int, regions: int, channels: int, seed: int) -> Tensor:
@@ -57,8 +58,8 @@ def test_long_pairs_and_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) 
     query = unit_vectors(5, 2, 4, 0)
     targets = [unit_vectors(n, 2, 4, n) for n in (3, 9, 1, 1, 12, 2)]
     whole = matrix_scores(query, targets)
-    monkeypatch.setattr(frame_features, "WIDE_CELLS", 30)  # six frames side by side; 9 and 12 by themselves
-    monkeypatch.setattr(frame_features, "WIDE_FRAMES", 4)
+    monkeypatch.setattr(many_scores, "WIDE_CELLS", 30)  # six frames side by side; 9 and 12 by themselves
+    monkeypatch.setattr(many_scores, "WIDE_FRAMES", 4)
     assert matrix_scores(query, targets) == pytest.approx(whole, abs=1e-6)
     assert matrix_scores(query, []).shape == (0,)
 

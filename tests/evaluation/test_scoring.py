@@ -7,7 +7,7 @@ import pytest
 
 from test_comparing import LENGTHS, related
 from test_model import FAMILY, built
-from visil import comparing
+from visil import many_scores
 from visil.errors import UsageError
 from visil.evaluation import scoring
 from visil.evaluation.scoring import find_segments, score_videos
@@ -43,7 +43,7 @@ def test_as_model_scores(
     frame = 4 * videos["q0"].vectors[0].numel()
     monkeypatch.setattr(scoring, "QUERY_BYTES", query_frames * frame)
     monkeypatch.setattr(scoring, "BLOCK_BYTES", block * frame)
-    monkeypatch.setattr(comparing, "WIDE_CELLS", cells)
+    monkeypatch.setattr(many_scores, "WIDE_CELLS", cells)
     told: list[tuple[int, int, int]] = []
     answers = score_videos(model, videos.get, QUERIES, candidates, lambda *state: told.append(state))
     assert answers.unreadable == {"gone", "missing"}

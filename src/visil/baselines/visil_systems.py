@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.attention import ContextAttention
-from visil.baselines.frame_features import MP_AP, matrix_scores
 from visil.baselines.system import Scores, System, checked
 from visil.baselines.triplets import FeatureTriplets
 from visil.comparator import Comparator, hard_tanh
@@ -26,6 +25,7 @@ from visil.config import ViSiLConfig
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 from visil.loading import load
+from visil.many_scores import MP_AP, matrix_scores
 from visil.model import ViSiL
 from visil.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V
 from visil.similarity import Reduction, frame_matrix, video_similarity

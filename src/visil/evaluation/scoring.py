@@ -16,8 +16,8 @@ from torch import Tensor
 from visil import comparing
 from visil.evaluation.predictions import Pair, Predictions, QueryScores
 from visil.features import VideoFeatures
-from visil.kernels import FrameMatrix, RunningPool
 from visil.localize import Segment
+from visil.many_scores import matrix_scores
 from visil.model import ViSiL
 
 Read = Callable[[str], VideoFeatures | None]
@@ -191,35 +191,14 @@ def _blocks(names: Sequence[str], reader: _Reader, limit: int) -> Iterator[Block
         yield block
 
 
-@torch.inference_mode()
 def _scored(model: ViSiL, query: Tensor, targets: list[Tensor]) -> list[float]:
-    """CS_v of one query with each of some targets, whose frames stand side by side in few large products."""
-    results: list[float] = []
-    query = query.to(model.device)
-    room = max(comparing.WIDE_CELLS // len(query), 1)
-    start = 0
-    while start < len(targets):
-        if len(targets[start]) > room:
-            results.append(comparing.score(model, query, targets[start].to(query.device)))
-            start += 1
-            continue
-        stop, frames = start, 0
-        while stop < len(targets) and frames + len(targets[stop]) <= room:
-            frames += len(targets[stop])
-            stop += 1
-        some = targets[start:stop]
-        together = FrameMatrix(
-            query,
-            torch.cat(some).to(query.device),
-            symmetric=model.config.symmetric,
-            inner=model.config.frame_pool[0],
-            outer=model.config.frame_pool[1],
-        ).full()
-        results += [_read(model, part) for part in together.split([len(t) for t in some], dim=1)]
-        start = stop
-    return results
-
-
-def _read(model: ViSiL, matrix: Tensor) -> float:
-    pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
-    return comparing.read_matrix(matrix, model.comparator, pool)[0]
+    config, device = model.config, model.device
+    scores = matrix_scores(
+        query.to(device),
+        [target.to(device) for target in targets],
+        symmetric=config.symmetric,
+        frame_pool=config.frame_pool,
+        video_pool=config.video_pool,
+        comparator=model.comparator,
+    )
+    return scores.tolist()
