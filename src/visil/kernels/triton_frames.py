@@ -1,0 +1,214 @@
+"""Tensor Dot and Chamfer similarity (Eq. 1, 4, 5) as one GPU kernel: nothing of size R·S·X·Y is ever written.
+
+One program owns a tile of frames. For each query region it walks through all target regions as matrix products on the
+tensor cores, keeps the larger of what it has and what it sees (the maximum of Eq. 4), and folds the result into the mean
+over query regions, or into its best few. The frames of many videos stand one after another on both axes, so that
+batches of different lengths need no padding; which frames belong together matters only later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from visil.errors import UsageError
+from visil.similarity import Reduction, best_few
+
+FP8 = torch.float8_e4m3fn
+FP8_SCALE = 256.0
+"""Vectors have unit length at most; so scaled, their channels use what the eight bits can tell apart."""
+
+LINE = 128
+"""Bytes that are read at once: a vector's channels are filled up to a multiple of these."""
+
+GROUP = 16
+"""Rows of tiles that are worked on together."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How the work is cut: frames of a tile, channels at a time, warps, loads in flight."""
+
+    x: int
+    y: int
+    channels: int
+    warps: int
+    stages: int
+    resident: bool = False
+    """The query's tile stays in shared memory while all targets pass: where it fits whole."""
+
+
+def tile_for(channels: int, bytes_each: int, few: int, shared_memory: int) -> Tile:
+    """The fastest measured on an H200; where shared memory is smaller, fewer loads in flight."""
+    y = 64 if few > 1 else 128  # the best few need registers
+    if shared_memory >= 200_000 and channels * bytes_each in (256, 512):
+        return Tile(128, y, channels // 2, 8, 3 if few > 1 else 2, resident=True)
+    step = LINE // bytes_each
+    return Tile(128, y, step, 8, max(2, min(4, shared_memory // (LINE * (128 + y)))))
+
+
+@triton.jit
+def _frames_kernel(  # type: ignore[no-untyped-def]
+    query,
+    target,
+    out,
+    x_count,
+    y_count,
+    out_x,
+    out_y,
+    scale,
+    R: tl.constexpr,
+    S: tl.constexpr,
+    C: tl.constexpr,
+    X: tl.constexpr,
+    Y: tl.constexpr,
+    K: tl.constexpr,
+    FEW: tl.constexpr,
+    ADD: tl.constexpr,
+    RESIDENT: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    # Neighbouring programs share rows and columns, so that what one reads the next finds in the L2 cache.
+    program = tl.program_id(0)
+    tiles_x, tiles_y = tl.cdiv(x_count, X), tl.cdiv(y_count, Y)
+    group = program // (GROUP * tiles_y)
+    size = min(tiles_x - group * GROUP, GROUP)
+    top = (group * GROUP + (program % (GROUP * tiles_y)) % size) * X
+    left = ((program % (GROUP * tiles_y)) // size) * Y
+
+    low = float("-inf")
+    total = tl.full((X, Y), 0.0 if FEW == 0 else low, tl.float32)
+    if FEW > 1:
+        second = tl.full((X, Y), low, tl.float32)
+    if FEW > 2:
+        third = tl.full((X, Y), low, tl.float32)
+    if FEW > 3:
+        fourth = tl.full((X, Y), low, tl.float32)
+    if FEW > 4:
+        fifth = tl.full((X, Y), low, tl.float32)
+    for i in tl.range(R):
+        best = tl.full((X, Y), low, tl.float32)
+        if RESIDENT:
+            a = query.load([top, i * C])
+            b = query.load([top, i * C + K])
+            for j in tl.range(S):
+                product = tl.dot(a, target.load([left, j * C]).T)
+                product = tl.dot(b, target.load([left, j * C + K]).T, product)
+                best = tl.maximum(best, product)
+        else:
+            # One loop over regions and channels, so that loads run ahead across the end of a region.
+            product = tl.zeros((X, Y), tl.float32)
+            steps: tl.constexpr = C // K
+            for step in tl.range(S * steps):
+                a = query.load([top, i * C + (step % steps) * K])
+                product = tl.dot(a, target.load([left, step * K]).T, product)
+                if step % steps == steps - 1:
+                    best = tl.maximum(best, product)
+                    product = tl.zeros((X, Y), tl.float32)
+        if FEW == 0:
+            total += best
+        else:  # the best few so far, largest first: what is pushed out of one place sinks to the next
+            sinking = tl.minimum(total, best)
+            total = tl.maximum(total, best)
+            if FEW > 1:
+                best = tl.minimum(second, sinking)
+                second = tl.maximum(second, sinking)
+            if FEW > 2:
+                sinking = tl.minimum(third, best)
+                third = tl.maximum(third, best)
+            if FEW > 3:
+                best = tl.minimum(fourth, sinking)
+                fourth = tl.maximum(fourth, sinking)
+            if FEW > 4:
+                fifth = tl.maximum(fifth, best)
+    if FEW > 1:
+        total += second
+    if FEW > 2:
+        total += third
+    if FEW > 3:
+        total += fourth
+    if FEW > 4:
+        total += fifth
+    xs = (top + tl.arange(0, X)).to(tl.int64)
+    ys = (left + tl.arange(0, Y)).to(tl.int64)
+    places = out + xs[:, None] * out_x + ys[None, :] * out_y
+    inside = (xs < x_count)[:, None] & (ys < y_count)[None, :]
+    value = total * scale
+    if ADD:
+        value += tl.load(places, mask=inside, other=0.0).to(tl.float32)
+    tl.store(places, value.to(out.dtype.element_ty), mask=inside)
+
+
+def prepared(vectors: Tensor, dtype: torch.dtype) -> Tensor:
+    """[T, R, C] as the kernel reads it: in ``dtype``, channels filled up with zeros to whole lines."""
+    missing = -vectors.shape[-1] % (LINE // dtype.itemsize)
+    if missing:
+        vectors = torch.nn.functional.pad(vectors, (0, missing))
+    if dtype == FP8:
+        vectors = (vectors.float() * FP8_SCALE).clamp_(-448, 448)
+    return vectors.to(dtype).contiguous()
+
+
+def frame_products(
+    query: Tensor,
+    target: Tensor,
+    out: Tensor,
+    *,
+    outer: Reduction = "mean",
+    symmetric: bool = False,
+) -> Tensor:
+    """S_f of Eq. 5 into ``out`` [X, Y], from :func:`prepared` videos [X, R, C] and [Y, S, C]; the inner reduction is the max."""
+    if query.shape[2] != target.shape[2] or query.dtype != target.dtype or query.dtype.itemsize > 2:
+        raise UsageError(f"cannot compare {query.dtype} {list(query.shape)} with {target.dtype} {list(target.shape)}")
+    share = 0.5 if symmetric else 1.0
+    _launch(query, target, out, outer, share, add=False)
+    if symmetric:  # each target region meets its best query region
+        _launch(target, query, out.T, outer, share, add=True)
+    return out
+
+
+def _launch(query: Tensor, target: Tensor, out: Tensor, outer: Reduction, share: float, *, add: bool) -> None:
+    (x, regions, channels), (y, others, _) = query.shape, target.shape
+    if outer == "max":
+        few = 1
+    else:
+        few = min(best_few(outer) or 0, regions)
+    if few == regions:
+        few = 0  # the mean of all
+    tile = tile_for(channels, query.dtype.itemsize, few, shared_memory(query.device))
+    scale = share / (few or regions) / (FP8_SCALE**2 if query.dtype == FP8 else 1.0)
+    grid = (triton.cdiv(x, tile.x) * triton.cdiv(y, tile.y),)
+    _frames_kernel[grid](
+        TensorDescriptor.from_tensor(query.view(x, regions * channels), [tile.x, tile.channels]),
+        TensorDescriptor.from_tensor(target.view(y, others * channels), [tile.y, tile.channels]),
+        out,
+        x,
+        y,
+        out.stride(0),
+        out.stride(1),
+        scale,
+        R=regions,
+        S=others,
+        C=channels,
+        X=tile.x,
+        Y=tile.y,
+        K=tile.channels,
+        FEW=few,
+        ADD=add,
+        RESIDENT=tile.resident,
+        GROUP=GROUP,
+        num_warps=tile.warps,
+        num_stages=tile.stages,
+    )
+
+
+def shared_memory(device: torch.device) -> int:
+    """Bytes that one program may use."""
+    if device.type != "cuda":
+        return 232_448  # the interpreter's: as an H200
+    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)
