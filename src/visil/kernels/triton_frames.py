@@ -61,7 +61,9 @@ def _frames_kernel(  # type: ignore[no-untyped-def]
     y_count,
     out_x,
     out_y,
+    out_pair,
     scale,
+    which,
     R: tl.constexpr,
     S: tl.constexpr,
     C: tl.constexpr,
@@ -72,6 +74,7 @@ def _frames_kernel(  # type: ignore[no-untyped-def]
     ADD: tl.constexpr,
     RESIDENT: tl.constexpr,
     GROUP: tl.constexpr,
+    WHICH: tl.constexpr,
 ):
     # Neighbouring programs share rows and columns, so that what one reads the next finds in the L2 cache.
     program = tl.program_id(0)
@@ -80,6 +83,11 @@ def _frames_kernel(  # type: ignore[no-untyped-def]
     size = min(tiles_x - group * GROUP, GROUP)
     top = (group * GROUP + (program % (GROUP * tiles_y)) % size) * X
     left = ((program % (GROUP * tiles_y)) // size) * Y
+    pair = tl.program_id(1)  # what is read beyond the end of this pair is the next one's, and not written
+    row, column = pair * x_count + top, pair * y_count + left
+    xs = (top + tl.arange(0, X)).to(tl.int64)
+    ys = (left + tl.arange(0, Y)).to(tl.int64)
+    inside = (xs < x_count)[:, None] & (ys < y_count)[None, :]
 
     low = float("-inf")
     total = tl.full((X, Y), 0.0 if FEW == 0 else low, tl.float32)
@@ -93,23 +101,32 @@ def _frames_kernel(  # type: ignore[no-untyped-def]
         fifth = tl.full((X, Y), low, tl.float32)
     for i in tl.range(R):
         best = tl.full((X, Y), low, tl.float32)
+        if WHICH:
+            chosen = tl.zeros((X, Y), tl.int32)
         if RESIDENT:
-            a = query.load([top, i * C])
-            b = query.load([top, i * C + K])
+            a = query.load([row, i * C])
+            b = query.load([row, i * C + K])
             for j in tl.range(S):
-                product = tl.dot(a, target.load([left, j * C]).T)
-                product = tl.dot(b, target.load([left, j * C + K]).T, product)
+                product = tl.dot(a, target.load([column, j * C]).T)
+                product = tl.dot(b, target.load([column, j * C + K]).T, product)
+                if WHICH:
+                    chosen = tl.where(product > best, j, chosen)
                 best = tl.maximum(best, product)
         else:
             # One loop over regions and channels, so that loads run ahead across the end of a region.
             product = tl.zeros((X, Y), tl.float32)
             steps: tl.constexpr = C // K
             for step in tl.range(S * steps):
-                a = query.load([top, i * C + (step % steps) * K])
-                product = tl.dot(a, target.load([left, step * K]).T, product)
+                a = query.load([row, i * C + (step % steps) * K])
+                product = tl.dot(a, target.load([column, step * K]).T, product)
                 if step % steps == steps - 1:
+                    if WHICH:
+                        chosen = tl.where(product > best, step // steps, chosen)
                     best = tl.maximum(best, product)
                     product = tl.zeros((X, Y), tl.float32)
+        if WHICH:
+            at = ((pair * R + i).to(tl.int64) * x_count + xs[:, None]) * y_count + ys[None, :]
+            tl.store(which + at, chosen.to(tl.uint8), mask=inside)
         if FEW == 0:
             total += best
         else:  # the best few so far, largest first: what is pushed out of one place sinks to the next
@@ -134,10 +151,7 @@ def _frames_kernel(  # type: ignore[no-untyped-def]
         total += fourth
     if FEW > 4:
         total += fifth
-    xs = (top + tl.arange(0, X)).to(tl.int64)
-    ys = (left + tl.arange(0, Y)).to(tl.int64)
-    places = out + xs[:, None] * out_x + ys[None, :] * out_y
-    inside = (xs < x_count)[:, None] & (ys < y_count)[None, :]
+    places = out + pair.to(tl.int64) * out_pair + xs[:, None] * out_x + ys[None, :] * out_y
     value = total * scale
     if ADD:
         value += tl.load(places, mask=inside, other=0.0).to(tl.float32)
@@ -161,37 +175,45 @@ def frame_products(
     *,
     outer: Reduction = "mean",
     symmetric: bool = False,
+    which: Tensor | None = None,
 ) -> Tensor:
-    """S_f of Eq. 5 into ``out`` [X, Y], from :func:`prepared` videos [X, R, C] and [Y, S, C]; the inner reduction is the max."""
-    if query.shape[2] != target.shape[2] or query.dtype != target.dtype or query.dtype.itemsize > 2:
+    """S_f of Eq. 5 into ``out`` [X, Y], from :func:`prepared` videos [X, R, C] and [Y, S, C]; the inner reduction is the max.
+
+    With one more axis in front of each, many pairs of equal lengths at once. ``which``, uint8 [pairs, R, X, Y], is told
+    each region's best partner.
+    """
+    if query.ndim == 3:
+        query, target, out = query[None], target[None], out[None]
+    if query.shape[3] != target.shape[3] or query.dtype != target.dtype or query.dtype.itemsize > 2:
         raise UsageError(f"cannot compare {query.dtype} {list(query.shape)} with {target.dtype} {list(target.shape)}")
     share = 0.5 if symmetric else 1.0
-    _launch(query, target, out, outer, share, add=False)
+    _launch(query, target, out, outer, share, add=False, which=which)
     if symmetric:  # each target region meets its best query region
-        _launch(target, query, out.T, outer, share, add=True)
+        _launch(target, query, out.transpose(1, 2), outer, share, add=True)
     return out
 
 
-def _launch(query: Tensor, target: Tensor, out: Tensor, outer: Reduction, share: float, *, add: bool) -> None:
-    (x, regions, channels), (y, others, _) = query.shape, target.shape
-    if outer == "max":
-        few = 1
-    else:
-        few = min(best_few(outer) or 0, regions)
+def _launch(
+    query: Tensor, target: Tensor, out: Tensor, outer: Reduction, share: float, *, add: bool, which: Tensor | None = None
+) -> None:
+    (pairs, x, regions, channels), (_, y, others, _) = query.shape, target.shape
+    few = 1 if outer == "max" else min(best_few(outer) or 0, regions)
     if few == regions:
         few = 0  # the mean of all
     tile = tile_for(channels, query.dtype.itemsize, few, shared_memory(query.device))
     scale = share / (few or regions) / (FP8_SCALE**2 if query.dtype == FP8 else 1.0)
-    grid = (triton.cdiv(x, tile.x) * triton.cdiv(y, tile.y),)
+    grid = (triton.cdiv(x, tile.x) * triton.cdiv(y, tile.y), pairs)
     _frames_kernel[grid](
-        TensorDescriptor.from_tensor(query.view(x, regions * channels), [tile.x, tile.channels]),
-        TensorDescriptor.from_tensor(target.view(y, others * channels), [tile.y, tile.channels]),
+        TensorDescriptor.from_tensor(query.view(pairs * x, regions * channels), [tile.x, tile.channels]),
+        TensorDescriptor.from_tensor(target.view(pairs * y, others * channels), [tile.y, tile.channels]),
         out,
         x,
         y,
-        out.stride(0),
         out.stride(1),
+        out.stride(2),
+        out.stride(0),
         scale,
+        which,
         R=regions,
         S=others,
         C=channels,
@@ -202,6 +224,7 @@ def _launch(query: Tensor, target: Tensor, out: Tensor, outer: Reduction, share:
         ADD=add,
         RESIDENT=tile.resident,
         GROUP=GROUP,
+        WHICH=which is not None,
         num_warps=tile.warps,
         num_stages=tile.stages,
     )
