@@ -20,7 +20,8 @@ TOLERANCE = 2e-3
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lengths=st.tuples(
-        st.lists(st.integers(1, 23), min_size=1, max_size=4), st.lists(st.integers(1, 40), min_size=1, max_size=4)
+        st.lists(st.integers(1, 23), min_size=1, max_size=4),
+        st.lists(st.integers(1, 40), min_size=1, max_size=4),
     ),
     padding=st.sampled_from(["replicate", "zeros"]),
     symmetric=st.booleans(),

@@ -76,7 +76,9 @@ def test_a_strided_output_beside_others(device: torch.device) -> None:
     query, target = videos(3, 2, 64, 1), videos(4, 2, 64, 2)
     whole = torch.full((5, 9), 7.0, device=device)
     part = whole[1:4, 2:6]
-    frame_products(prepared(query.to(device), torch.float16), prepared(target.to(device), torch.float16), part)
+    frame_products(
+        prepared(query.to(device), torch.float16), prepared(target.to(device), torch.float16), part
+    )
     assert (part.cpu() - frame_matrix(query, target)).abs().max() < FP16_TOLERANCE
     part.fill_(7.0)
     assert (whole == 7.0).all(), "nothing beside it is written"

@@ -29,7 +29,7 @@ class FusedResNet50(nn.Module):
     def stages(self, images: Tensor) -> list[Tensor]:
         """As :meth:`ResNet50.stages`."""
         network = self.network
-        x = F.max_pool2d(_relu(network.conv1, images), 3, 2, padding=1)
+        x = F.max_pool2d(convolved_relu(network.conv1, images), 3, 2, padding=1)
         outputs = []
         for layer in (network.layer1, network.layer2, network.layer3, network.layer4):
             for block in layer:
@@ -41,15 +41,18 @@ class FusedResNet50(nn.Module):
 def _block(block: nn.Module, x: Tensor) -> Tensor:
     assert isinstance(block, Bottleneck)
     shortcut = x if block.downsample is None else block.downsample[0](x)
-    x = _relu(block.conv2, _relu(block.conv1, x))
+    x = convolved_relu(block.conv2, convolved_relu(block.conv1, x))
     conv = block.conv3
+    assert not isinstance(conv.padding, str)
     result: Tensor = torch.cudnn_convolution_add_relu(
         x, conv.weight, shortcut, 1.0, conv.bias, conv.stride, conv.padding, conv.dilation, conv.groups
     )
     return result
 
 
-def _relu(conv: nn.Conv2d, x: Tensor) -> Tensor:
+def convolved_relu(conv: nn.Conv2d, x: Tensor) -> Tensor:
+    """ReLU of a convolution with bias, in one call."""
+    assert not isinstance(conv.padding, str)
     result: Tensor = torch.cudnn_convolution_relu(
         x, conv.weight, conv.bias, conv.stride, conv.padding, conv.dilation, conv.groups
     )

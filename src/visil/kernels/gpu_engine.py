@@ -1,8 +1,8 @@
 """Many queries against a stream of targets on one GPU: copies and arithmetic side by side, scores or the best few out.
 
-Targets come one by one, from disk or memory, and are laid end to end in page-locked buffers; while one chunk is copied to
-the GPU the one before it is compared with all queries at once. Memory depends on the chunk and the queries, never on how
-many targets there are.
+Targets come one by one, from disk or memory, and are laid end to end in page-locked buffers; while one chunk is
+copied to the GPU the one before it is compared with all queries at once. Memory depends on the chunk and the queries,
+never on how many targets there are.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from visil.comparator import Comparator, Padding
 from visil.errors import UsageError
+from visil.kernels.gpu_pools import supports
 from visil.kernels.ragged_axes import RaggedAxis, frame_axis, ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
 from visil.kernels.triton_frames import FP8, frame_products, prepared
@@ -27,7 +28,7 @@ from visil.similarity import Reduction
 EnginePrecision = Literal["fp16", "bf16", "fp8"]
 DTYPES: dict[EnginePrecision, torch.dtype] = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": FP8}
 
-CHUNK_FRAMES = 8192
+CHUNK_FRAMES = 16384
 """Target frames that are compared at once."""
 
 MATRIX_CELLS = 1 << 28
@@ -90,7 +91,9 @@ class GpuEngine:
         if not supports(frame_pool, video_pool):
             raise UsageError(f"the GPU engine has no pooling {frame_pool} and {video_pool}")
         if precision not in get_args(EnginePrecision):
-            raise UsageError(f"precision must be one of {', '.join(get_args(EnginePrecision))}, not {precision!r}")
+            raise UsageError(
+                f"precision must be one of {', '.join(get_args(EnginePrecision))}, not {precision!r}"
+            )
         if not queries or any(len(query) == 0 for query in queries):
             raise UsageError("the GPU engine compares queries of at least one frame")
         self.device = torch.device(device)
@@ -115,7 +118,9 @@ class GpuEngine:
         if chunk.arrived is not None:
             stream = torch.cuda.current_stream(self.device)
             stream.wait_event(chunk.arrived)
-            chunk.vectors.record_stream(stream)
+            axis = chunk.axis.tensors() if isinstance(chunk.axis, RaggedAxis) else [chunk.axis]
+            for tensor in (chunk.vectors, *axis):
+                tensor.record_stream(stream)  # it was allocated by the stream of copies
         target, columns = prepared(chunk.vectors, self.dtype), chunk.axis
         result = torch.empty(self.queries, len(chunk.lengths), device=self.device)
         for queries, vectors, rows in self._groups:
@@ -146,7 +151,9 @@ class GpuEngine:
         parts = [scores.cpu() for _, scores in self.scores(targets)]
         return torch.cat(parts, dim=1).numpy() if parts else np.empty((self.queries, 0), np.float32)
 
-    def best(self, targets: Iterable[Tensor], k: int, on_targets: Callable[[int], None] | None = None) -> Best:
+    def best(
+        self, targets: Iterable[Tensor], k: int, on_targets: Callable[[int], None] | None = None
+    ) -> Best:
         """The ``k`` best targets of each query; ``on_targets`` is told how many were compared so far."""
         top = torch.full((self.queries, k), -torch.inf, device=self.device)
         names = torch.full((self.queries, k), -1, dtype=torch.int64, device=self.device)
@@ -160,7 +167,7 @@ class GpuEngine:
         return Best(top.cpu().numpy(), names.cpu().numpy())
 
     def chunks(self, targets: Iterable[Tensor]) -> Iterator[Chunk]:
-        """Targets end to end in page-locked memory, about ``chunk_frames`` frames at a time; a longer one is by itself."""
+        """Targets end to end, ``chunk_frames`` frames at a time at most; a longer one is by itself."""
         waiting: list[Tensor] = []
         frames, first = 0, 0
         for target in targets:
@@ -178,7 +185,11 @@ class GpuEngine:
             vectors = torch.cat([target.to(torch.float16) for target in targets])
             return Chunk(first, lengths, vectors, self._axis(lengths), None, torch.isfinite(vectors).all())
         locked = torch.empty(frames, *self.shape, dtype=torch.float16, pin_memory=True)
-        torch.cat([target.to(torch.float16) for target in targets], out=locked)
+        # Plain copies in this one thread: torch would wait for all of its own, which other work may hold up.
+        room, start = locked.numpy(), 0
+        for target in targets:
+            room[start : start + len(target)] = target.to("cpu", torch.float16).numpy()
+            start += len(target)
         assert self._copies is not None
         with torch.cuda.stream(self._copies):
             vectors = locked.to(self.device, non_blocking=True)
@@ -190,7 +201,9 @@ class GpuEngine:
 
     def _checked(self, video: Tensor, name: str) -> Tensor:
         if video.ndim != 3 or tuple(video.shape[1:]) != self.shape or len(video) == 0:
-            raise UsageError(f"{name} has features {list(video.shape)}, not [frames, {self.shape[0]}, {self.shape[1]}]")
+            raise UsageError(
+                f"{name} has features {list(video.shape)}, not [frames, {self.shape[0]}, {self.shape[1]}]"
+            )
         if name == "a query" and not torch.isfinite(video).all():
             raise UsageError("a query's features contain NaN or infinity")
         return video
@@ -199,11 +212,6 @@ class GpuEngine:
         if self._weights is None:
             return frame_axis(lengths).to(self.device, non_blocking=True)
         return ragged_axis(lengths, self._padding).to(self.device)
-
-
-def supports(frame_pool: tuple[Reduction, Reduction], video_pool: tuple[Reduction, Reduction]) -> bool:
-    """Whether the kernels know these poolings; plain torch takes the others."""
-    return frame_pool[0] == "max" and video_pool == ("max", "mean")
 
 
 def _group_ends(lengths: Sequence[int], most: int) -> Iterator[int]:

@@ -36,9 +36,13 @@ class RaggedAxis:
     around: Tensor
     """int32 [cells, 3]: the cell before, itself, the cell after; or -1."""
 
+    def tensors(self) -> list[Tensor]:
+        """All of them, in order."""
+        return [self.frames, self.cells, self.pooled, self.exists, self.around]
+
     def to(self, device: torch.device) -> RaggedAxis:
         """On another device."""
-        return RaggedAxis(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
+        return RaggedAxis(*(tensor.to(device) for tensor in self.tensors()))
 
 
 def ragged_axis(lengths: Sequence[int], padding: Padding) -> RaggedAxis:

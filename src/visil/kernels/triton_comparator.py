@@ -1,10 +1,10 @@
-"""The comparator of Table 1 on a GPU in two kernels, over all pairs of a batch at once; and the Chamfer similarity of Eq. 6.
+"""The comparator of Table 1 on a GPU in two kernels, over all pairs of a batch at once; and Eq. 6.
 
 The first kernel reads S_f and makes the twice-pooled activations: padding, 3×3 convolution, ReLU, pooling, and the same
 again. What lies between stays in registers: a 4 × 4 patch of S_f is exactly what one pooled cell of the first
 convolution sees, so that convolution is one matrix product of 16 numbers with the four shifted copies of its weights.
-Each cell of the second convolution makes anew the 16 cells it reads, which costs less than keeping them. The second kernel
-is the third convolution with ReLU, the 1×1 convolution and hard tanh. Borders are in :mod:`visil.kernels.ragged_axes`.
+Each cell of the second convolution makes anew the 16 cells it reads, which costs less than keeping them. The second
+kernel is the third convolution with ReLU, the 1×1 convolution and hard tanh. Borders: :mod:`visil.kernels.ragged_axes`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,13 @@ class ComparatorWeights:
     """Whether padding is with zeros."""
 
     @classmethod
-    def of(cls, comparator: Comparator, device: torch.device, dtype: torch.dtype = torch.float16) -> ComparatorWeights:
+    def of(
+        cls, comparator: Comparator, device: torch.device, dtype: torch.dtype = torch.float16
+    ) -> ComparatorWeights:
         """From a module."""
         one, two, three = (
-            conv.weight.detach().float().to(device) for conv in (comparator.conv1, comparator.conv2, comparator.conv3)
+            conv.weight.detach().float().to(device)
+            for conv in (comparator.conv1, comparator.conv2, comparator.conv3)
         )
         first = one.new_zeros(4, 16, 32)
         second = one.new_zeros(16, 32, 4, 64)
@@ -58,7 +61,9 @@ class ComparatorWeights:
                     first[place, patch] = one[:, 0, y, x]
                     second[patch, :, place] = two[:, :, y, x].T
         third = three.permute(2, 3, 1, 0).reshape(9, 64, 128)
-        biases = [conv.bias for conv in (comparator.conv1, comparator.conv2, comparator.conv3, comparator.fconv)]
+        biases = [
+            conv.bias for conv in (comparator.conv1, comparator.conv2, comparator.conv3, comparator.fconv)
+        ]
         b1, b2, b3, b4 = (
             torch.zeros(1) if bias is None else bias.detach().float().to(device) for bias in biases
         )
@@ -76,7 +81,7 @@ class ComparatorWeights:
 
 
 @triton.jit
-def _pooled_twice_kernel(  # type: ignore[no-untyped-def]
+def _pooled_twice_kernel(
     matrix,
     matrix_x,
     matrix_y,
@@ -124,7 +129,9 @@ def _pooled_twice_kernel(  # type: ignore[no-untyped-def]
         )
         once = tl.maximum(pooled + bias, 0.0)
         if ZEROS:
-            there = tl.load(row_exists + row * 4 + place // 4) & tl.load(column_exists + column * 4 + place % 4)
+            there = tl.load(row_exists + row * 4 + place // 4) & tl.load(
+                column_exists + column * 4 + place % 4
+            )
             once = tl.where(there[:, None], once, 0.0)
         total = tl.dot(once.to(first.dtype.element_ty), tl.load(weights + place * 8192), total)
     best = tl.max(tl.reshape(total, (CELLS, 4, 64)), axis=1)
@@ -135,7 +142,7 @@ def _pooled_twice_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _output_kernel(  # type: ignore[no-untyped-def]
+def _output_kernel(
     twice,
     row_map,
     column_map,
@@ -180,7 +187,7 @@ def _output_kernel(  # type: ignore[no-untyped-def]
 def compared(
     matrix: Tensor, rows: RaggedAxis, columns: RaggedAxis, weights: ComparatorWeights, *, clip: bool = True
 ) -> Tensor:
-    """S_v of every pair, float32 [row cells, column cells], from S_f [query frames, target frames] in half precision."""
+    """S_v of every pair, float32 [row cells, column cells], from S_f [query frames, target frames]."""
     height, width = len(rows.around), len(columns.around)
     grid = (triton.cdiv(height, ROWS) * triton.cdiv(width, COLUMNS),)
     twice = torch.empty(height, width, 64, dtype=weights.first.dtype, device=matrix.device)
@@ -203,7 +210,7 @@ def compared(
         COLUMNS=COLUMNS,
         ZEROS=weights.zeros,
         num_warps=8,
-        num_stages=3,
+        num_stages=2,
     )
     out = torch.empty(height, width, dtype=torch.float32, device=matrix.device)
     _output_kernel[grid](
@@ -222,13 +229,13 @@ def compared(
         ZEROS=weights.zeros,
         CLIP=clip,
         num_warps=8,
-        num_stages=3,
+        num_stages=2,
     )
     return out
 
 
 @triton.jit
-def _segment_max_kernel(  # type: ignore[no-untyped-def]
+def _segment_max_kernel(
     matrix, stride_row, stride_column, starts, out, rows, segments, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -239,7 +246,11 @@ def _segment_max_kernel(  # type: ignore[no-untyped-def]
     left = begin
     while left < end:
         column = left + tl.arange(0, COLUMNS)
-        seen = tl.load(at + column.to(tl.int64)[None, :] * stride_column, mask=(column < end)[None, :], other=float("-inf"))
+        seen = tl.load(
+            at + column.to(tl.int64)[None, :] * stride_column,
+            mask=(column < end)[None, :],
+            other=float("-inf"),
+        )
         best = tl.maximum(best, seen.to(tl.float32))
         left += COLUMNS
     tl.store(out + row.to(tl.int64) * segments + segment, tl.max(best, axis=1), mask=row < rows)
@@ -257,7 +268,7 @@ def segment_max(matrix: Tensor, starts: Tensor) -> Tensor:
 
 
 def chamfer_scores(matrix: Tensor, rows: Tensor, columns: Tensor, *, symmetric: bool = False) -> Tensor:
-    """Eq. 6 (SCS where ``symmetric``) of every pair of videos: [N, M] and the borders on both axes to [queries, targets]."""
+    """Eq. 6 (SCS where ``symmetric``) of every pair: [N, M] and borders on both axes to [queries, targets]."""
     forward = _means(segment_max(matrix, columns), rows)
     if not symmetric:
         return forward

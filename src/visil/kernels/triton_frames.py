@@ -1,8 +1,8 @@
 """Tensor Dot and Chamfer similarity (Eq. 1, 4, 5) as one GPU kernel: nothing of size R·S·X·Y is ever written.
 
 One program owns a tile of frames. For each query region it walks through all target regions as matrix products on the
-tensor cores, keeps the larger of what it has and what it sees (the maximum of Eq. 4), and folds the result into the mean
-over query regions, or into its best few. The frames of many videos stand one after another on both axes, so that
+tensor cores, keeps the larger of what it has and what it sees (the maximum of Eq. 4), and folds the result into the
+mean over query regions, or into its best few. The frames of many videos stand one after another on both axes, so that
 batches of different lengths need no padding; which frames belong together matters only later.
 """
 
@@ -43,17 +43,19 @@ class Tile:
     """The query's tile stays in shared memory while all targets pass: where it fits whole."""
 
 
-def tile_for(channels: int, bytes_each: int, few: int, shared_memory: int) -> Tile:
+def tile_for(channels: int, bytes_each: int, few: int, shared_memory: int, bytes_out: int = 2) -> Tile:
     """The fastest measured on an H200; where shared memory is smaller, fewer loads in flight."""
     y = 64 if few > 1 else 128  # the best few need registers
+    if bytes_out > 2 and channels * bytes_each == 512:
+        y = 64  # a tile on its way out needs shared memory too
     if shared_memory >= 200_000 and channels * bytes_each in (256, 512):
-        return Tile(128, y, channels // 2, 8, 3 if few > 1 else 2, resident=True)
+        return Tile(128, y, channels // 2, 8, 3 if y == 64 else 2, resident=True)
     step = LINE // bytes_each
     return Tile(128, y, step, 8, max(2, min(4, shared_memory // (LINE * (128 + y)))))
 
 
 @triton.jit
-def _frames_kernel(  # type: ignore[no-untyped-def]
+def _frames_kernel(
     query,
     target,
     out,
@@ -177,15 +179,17 @@ def frame_products(
     symmetric: bool = False,
     which: Tensor | None = None,
 ) -> Tensor:
-    """S_f of Eq. 5 into ``out`` [X, Y], from :func:`prepared` videos [X, R, C] and [Y, S, C]; the inner reduction is the max.
+    """S_f of Eq. 5 into ``out`` [X, Y], from :func:`prepared` videos [X, R, C] and [Y, S, C]; inner reduction: the max.
 
-    With one more axis in front of each, many pairs of equal lengths at once. ``which``, uint8 [pairs, R, X, Y], is told
-    each region's best partner.
+    With one more axis in front of each, many pairs of equal lengths at once. ``which``, uint8 [pairs, R, X, Y], is
+    told each region's best partner.
     """
     if query.ndim == 3:
         query, target, out = query[None], target[None], out[None]
     if query.shape[3] != target.shape[3] or query.dtype != target.dtype or query.dtype.itemsize > 2:
-        raise UsageError(f"cannot compare {query.dtype} {list(query.shape)} with {target.dtype} {list(target.shape)}")
+        raise UsageError(
+            f"cannot compare {query.dtype} {list(query.shape)} with {target.dtype} {list(target.shape)}"
+        )
     share = 0.5 if symmetric else 1.0
     _launch(query, target, out, outer, share, add=False, which=which)
     if symmetric:  # each target region meets its best query region
@@ -194,13 +198,20 @@ def frame_products(
 
 
 def _launch(
-    query: Tensor, target: Tensor, out: Tensor, outer: Reduction, share: float, *, add: bool, which: Tensor | None = None
+    query: Tensor,
+    target: Tensor,
+    out: Tensor,
+    outer: Reduction,
+    share: float,
+    *,
+    add: bool,
+    which: Tensor | None = None,
 ) -> None:
     (pairs, x, regions, channels), (_, y, others, _) = query.shape, target.shape
     few = 1 if outer == "max" else min(best_few(outer) or 0, regions)
     if few == regions:
         few = 0  # the mean of all
-    tile = tile_for(channels, query.dtype.itemsize, few, shared_memory(query.device))
+    tile = tile_for(channels, query.dtype.itemsize, few, shared_memory(query.device), out.dtype.itemsize)
     scale = share / (few or regions) / (FP8_SCALE**2 if query.dtype == FP8 else 1.0)
     grid = (triton.cdiv(x, tile.x) * triton.cdiv(y, tile.y), pairs)
     _frames_kernel[grid](
@@ -234,4 +245,4 @@ def shared_memory(device: torch.device) -> int:
     """Bytes that one program may use."""
     if device.type != "cuda":
         return 232_448  # the interpreter's: as an H200
-    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)
+    return int(getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin"))  # noqa: B009

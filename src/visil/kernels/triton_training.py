@@ -18,7 +18,7 @@ FRAMES = 64
 
 
 @triton.jit
-def _gradient_kernel(  # type: ignore[no-untyped-def]
+def _gradient_kernel(
     gradient,
     which,
     other,
@@ -52,11 +52,19 @@ def _gradient_kernel(  # type: ignore[no-untyped-def]
         others = left + tl.arange(0, N)
         inside = there[:, None] & (others < other_count)[None, :]
         g = tl.load(
-            gradient + pair * gradient_pair + frames[:, None] * gradient_own + others[None, :] * gradient_other,
+            gradient
+            + pair * gradient_pair
+            + frames[:, None] * gradient_own
+            + others[None, :] * gradient_other,
             mask=inside,
             other=0.0,
         )
-        at = which + pair * which_pair + frames[:, None].to(tl.int64) * which_own + others[None, :] * which_other
+        at = (
+            which
+            + pair * which_pair
+            + frames[:, None].to(tl.int64) * which_own
+            + others[None, :] * which_other
+        )
         vectors = other + ((pair * other_count + others) * OTHERS)[:, None] * C + channels[None, :]
         if OF_QUERY:
             mine = tl.load(at + region * which_region, mask=inside, other=255)
@@ -65,14 +73,18 @@ def _gradient_kernel(  # type: ignore[no-untyped-def]
                 weight = tl.where(mine == j, g, 0.0)
             else:
                 weight = tl.where(tl.load(at + j * which_region, mask=inside, other=255) == region, g, 0.0)
-            v = tl.load(vectors + j * C, mask=(others < other_count)[:, None] & (channels < C)[None, :], other=0.0)
+            v = tl.load(
+                vectors + j * C, mask=(others < other_count)[:, None] & (channels < C)[None, :], other=0.0
+            )
             total = tl.dot(weight.to(v.dtype), v, total)
         left += N
     places = out + ((pair * own_count + frames) * OWN + region)[:, None] * C + channels[None, :]
     tl.store(places, (total * scale).to(out.dtype.element_ty), mask=there[:, None] & (channels < C)[None, :])
 
 
-def _gradient(gradient: Tensor, which: Tensor, other: Tensor, own: Tensor, scale: float, *, of_query: bool) -> Tensor:
+def _gradient(
+    gradient: Tensor, which: Tensor, other: Tensor, own: Tensor, scale: float, *, of_query: bool
+) -> Tensor:
     """For ``own`` [B, T, R, C], from ``gradient`` [B, own frames, other frames] and the other video of each pair."""
     pairs, count, regions, channels = own.shape
     out = torch.empty_like(own)
@@ -114,7 +126,9 @@ class FrameProducts(torch.autograd.Function):
         pairs, x, regions, _ = q.shape
         out = torch.empty(pairs, x, t.shape[1], device=q.device)
         learns = query.requires_grad or target.requires_grad
-        which = torch.empty(pairs, regions, x, t.shape[1], dtype=torch.uint8, device=q.device) if learns else None
+        which = (
+            torch.empty(pairs, regions, x, t.shape[1], dtype=torch.uint8, device=q.device) if learns else None
+        )
         frame_products(q, t, out, which=which)
         if which is not None:
             ctx.save_for_backward(q, t, which)
@@ -138,8 +152,8 @@ class FrameProducts(torch.autograd.Function):
 
 def frame_matrices(query: Tensor, target: Tensor, *, symmetric: bool = False) -> Tensor:
     """S_f of many pairs of equal lengths, with gradients: half-precision [B, X, R, C] and [B, Y, S, C] to [B, X, Y]."""
-    forward: Tensor = FrameProducts.apply(query, target)
+    forward: Tensor = FrameProducts.apply(query, target)  # type: ignore[no-untyped-call]
     if not symmetric:
         return forward
-    backward: Tensor = FrameProducts.apply(target, query)
+    backward: Tensor = FrameProducts.apply(target, query)  # type: ignore[no-untyped-call]
     return (forward + backward.transpose(1, 2)) / 2

@@ -1,0 +1,242 @@
+"""The GPU's part of ``visil bench``: kernels, engine, extraction and a training step, beside plain torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle, islice
+from statistics import median
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from visil.bench.rows import Row
+from visil.comparator import Comparator
+from visil.kernels.gpu_engine import EnginePrecision, GpuEngine
+from visil.kernels.ragged_axes import ragged_axis
+from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
+from visil.kernels.triton_frames import FP8, frame_products, prepared
+from visil.similarity import Reduction, frame_matrix, pool, video_similarity
+
+FRAMES = 103
+"""Of a video: the mean of FIVR-200K."""
+
+REGIONS, CHANNELS = 9, 512
+
+FIVR_PAIRS = 100 * 225_960
+"""Queries times videos of FIVR-200K."""
+
+DTYPES: dict[EnginePrecision, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": FP8}
+
+
+def seconds(work: Callable[[], object], rounds: int = 20) -> float:
+    """Median time of one run on the GPU, by its own clock."""
+    for _ in range(3):
+        work()
+    times = []
+    for _ in range(rounds):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 1e3)
+    return median(times)
+
+
+def vectors(frames: int, regions: int = REGIONS, channels: int = CHANNELS, seed: int = 0) -> Tensor:
+    """Unit vectors of random directions, on the GPU: never zeros, which run faster than data does."""
+    generator = torch.Generator("cuda").manual_seed(seed)
+    return F.normalize(
+        torch.randn(frames, regions, channels, device="cuda", generator=generator), dim=-1
+    ).half()
+
+
+def ceilings() -> Iterator[Row]:
+    """What the chip does at best, measured: a large copy and large matrix products."""
+    source = torch.randn(1 << 29, device="cuda")
+    copy = torch.empty_like(source)
+    moved = 2 * source.nbytes / seconds(partial(copy.copy_, source))
+    yield Row("memory: copy, read and write", moved / 1e12, "TB/s")
+    del source, copy
+    size = 8192
+    a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    yield Row("matrix product, bf16", 2 * size**3 / seconds(lambda: a @ b) / 1e12, "TFLOP/s", note="8192³")
+    try:
+        one = torch.ones((), device="cuda")
+        e, f = a.to(FP8), b.to(FP8).t().contiguous().t()
+        fast = seconds(
+            lambda: torch._scaled_mm(e, f, one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+        )
+        yield Row("matrix product, fp8", 2 * size**3 / fast / 1e12, "TFLOP/s", note="8192³")
+    except (RuntimeError, AttributeError, TypeError):
+        return
+
+
+def frame_kernels(frames: int = 8192) -> Iterator[Row]:
+    """S_f of many videos with many: TFLOP/s, and frame pairs a second beside the plain formula."""
+    few = vectors(FRAMES), vectors(FRAMES, seed=1)
+    plain = FRAMES**2 / seconds(lambda: frame_matrix(few[0].float(), few[1].float()))
+    settings: list[tuple[str, int, int, Reduction, bool]] = [
+        ("R=9, C=512", REGIONS, CHANNELS, "mean", False),
+        ("R=14, C=256, best three, symmetric", 14, 256, "top3", True),
+    ]
+    for name, regions, channels, outer, symmetric in settings:
+        size = frames if not symmetric else frames // 2
+        query, target = vectors(size, regions, channels), vectors(size, regions, channels, seed=1)
+        out = torch.empty(size, size, dtype=torch.float16, device="cuda")
+        for precision, dtype in DTYPES.items():
+            q, t = prepared(query, dtype), prepared(target, dtype)
+            took = seconds(partial(frame_products, q, t, out, outer=outer, symmetric=symmetric))
+            work = 2 * regions**2 * channels * size**2 * (2 if symmetric else 1)
+            pairs = size**2 / took
+            yield Row(
+                f"Tensor Dot + Chamfer, {precision}, {name}",
+                pairs / 1e9,
+                "G frame pairs/s",
+                plain / 1e9 if not symmetric else None,
+                pairs / plain if not symmetric else None,
+                f"{work / took / 1e12:.0f} TFLOP/s",
+            )
+
+
+def comparators(videos: int = 80) -> Iterator[Row]:
+    """Table 1 and Eq. 6 over videos × videos pairs, beside torch's convolutions on as many pairs as they like best."""
+    module = Comparator("replicate").cuda().eval().requires_grad_(False)
+    axis = ragged_axis([FRAMES] * videos, "replicate").to(torch.device("cuda"))
+    matrix = (torch.randn(FRAMES * videos, FRAMES * videos, device="cuda") * 0.3).half()
+    weights = ComparatorWeights.of(module, matrix.device)
+
+    def fused() -> Tensor:
+        return chamfer_scores(compared(matrix, axis, axis, weights), axis.cells, axis.cells)
+
+    some = (
+        matrix[: FRAMES * 8]
+        .reshape(8, FRAMES, videos, FRAMES)
+        .permute(0, 2, 1, 3)
+        .reshape(-1, FRAMES, FRAMES)
+        .float()
+    )
+    plain = some.numel() / seconds(lambda: video_similarity(module(some).clamp(-1, 1)))
+    found = matrix.numel() / seconds(fused)
+    yield Row("comparator + Chamfer, fp16", found / 1e9, "G frame pairs/s", plain / 1e9, found / plain)
+
+
+def engines(targets: int = 3000, queries: int = 100) -> Iterator[Row]:
+    """From features in host memory to the best ten of each query; the plain formula takes pair after pair."""
+    module = Comparator("replicate").cuda().eval().requires_grad_(False)
+    asked = [vectors(FRAMES, seed=i) for i in range(queries)]
+    kept = [vectors(FRAMES, seed=1000 + i).cpu() for i in range(300)]
+    one, other = asked[0].float(), kept[0].cuda().float()
+    plain = 1 / seconds(partial(_plain_score, module, one, other))
+    for precision in DTYPES:
+        engine = GpuEngine(asked, module, precision=precision)
+        engine.best(kept, 10)
+
+        def run(engine: GpuEngine = engine) -> None:
+            engine.best(islice(cycle(kept), targets), 10)
+
+        took = seconds(run, rounds=3)
+        pairs = queries * targets / took
+        yield Row(
+            f"engine, {precision}: {queries} queries, features in host memory",
+            pairs / 1e3,
+            "k pairs/s",
+            plain / 1e3,
+            pairs / plain,
+            f"{pairs * FRAMES**2 / 1e9:.2f} G frame pairs/s; the size of FIVR-200K in {FIVR_PAIRS / pairs:.0f} s",
+        )
+
+
+def lengths() -> Iterator[Row]:
+    """Time of a pair by length: the kernels over many pairs, and the plain formula."""
+    module = Comparator("replicate").cuda().eval().requires_grad_(False)
+    for frames in (16, 32, 64, 128, 256, 512, 1024):
+        count = max(1, 4096 // frames)
+        asked = [vectors(frames, seed=i) for i in range(count)]
+        engine = GpuEngine(asked, module, precision="bf16")
+        (chunk,) = engine.chunks([video.cpu() for video in asked])
+        ours = seconds(partial(engine.chunk_scores, chunk), 10) / count**2
+        plain: float | None = None
+        if frames <= 512:
+            one, other = asked[0].float(), asked[-1].float()
+            plain = seconds(partial(_plain_score, module, one, other), 10)
+        ratio = None if plain is None else plain / ours
+        yield Row(f"time of a pair of {frames} frames", ours * 1e6, "µs", plain and plain * 1e6, ratio)
+
+
+def training(window: int = 64) -> Iterator[Row]:
+    """Forward and backward through S_f and the comparator, triplets a second, vectors at hand."""
+    from visil.kernels.triton_training import frame_matrices
+
+    module = Comparator("replicate").cuda()
+
+    def step(batch: int, kernel: bool) -> Callable[[], None]:
+        sides = [
+            torch.stack([vectors(window, seed=3 * i + side) for i in range(batch)]).requires_grad_()
+            for side in range(3)
+        ]
+
+        def run() -> None:
+            scores = []
+            for other in sides[1:]:
+                if kernel:
+                    with torch.autocast("cuda", torch.bfloat16):
+                        output = module(frame_matrices(sides[0], other)).float()
+                else:
+                    products = torch.einsum("bxrc,bysc->bxyrs", sides[0].float(), other.float())
+                    output = module(pool(products))
+                scores.append(video_similarity(output.clamp(-1, 1)))
+            (scores[1] - scores[0] + 0.5).clamp(min=0).sum().backward()
+
+        return run
+
+    plain = 1 / seconds(step(1, kernel=False))
+    together = 64 / seconds(step(64, kernel=False))
+    found = 64 / seconds(step(64, kernel=True))
+    yield Row(
+        "training step, plain formula, batches of 64",
+        together,
+        "triplets/s",
+        plain,
+        together / plain,
+        f"W={window}",
+    )
+    yield Row(
+        "training step, kernels in bf16, batches of 64",
+        found,
+        "triplets/s",
+        plain,
+        found / plain,
+        f"W={window}",
+    )
+
+
+def extraction() -> Iterator[Row]:
+    """uint8 frames on the GPU to whitened region vectors, beside the plain modules in float32."""
+    from visil.kernels.gpu_extraction import extraction_models
+
+    for name, side, batch, plain_of, fast_of in extraction_models():
+        frames = torch.randint(0, 256, (batch, side, side, 3), dtype=torch.uint8, device="cuda")
+        with torch.inference_mode():
+            part = frames[:64]
+            plain = len(part) / seconds(partial(plain_of, part), 5)
+            found = batch / seconds(partial(fast_of, frames), 10)
+        yield Row(f"extraction, {name}, {side} px", found / 1e3, "k frames/s", plain / 1e3, found / plain)
+
+
+def _plain_score(module: Comparator, one: Tensor, other: Tensor) -> Tensor:
+    """Eq. 5, Table 1 and Eq. 6 as they are written."""
+    return video_similarity(module(frame_matrix(one, other)).clamp(-1, 1))
+
+
+SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
+    "what the chip can do": ceilings,
+    "similarity": frame_kernels,
+    "comparator": comparators,
+    "end to end": engines,
+    "by length": lengths,
+    "training": training,
+    "extraction": extraction,
+}

@@ -1,0 +1,86 @@
+"""``visil bench``: how fast this machine is, from video file to score, against the plain formulas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def bench(
+    only: Annotated[
+        list[str] | None, typer.Argument(metavar="SECTION...", help="Parts of sections' names; all.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or gpu alone; both where there are both.")] = None,
+    json_out: Annotated[bool, typer.Option("--json", help="JSON on standard output.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the result as JSON.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A picture of it: time of a pair, speeds.")
+    ] = None,
+    show: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Print a result that --out kept; measure nothing.")
+    ] = None,
+) -> None:
+    """Measure this machine, each figure beside the plain formula's in the same process.
+
+    Takes some minutes. Other work on the machine makes all figures smaller; ratios hold better than speeds.
+    """
+    from rich.console import Console
+
+    from visil.bench.run import measured, read, sections, write
+
+    terminal = Console(stderr=True)
+    if show is not None:
+        result = read(show)
+    else:
+        with terminal.status("measuring") as status:
+            result = measured(
+                sections(device),
+                lambda where, name: status.update(f"measuring on the {where}: {name}"),
+                only or (),
+            )
+    if out is not None:
+        write(result, out)
+        terminal.print(f"kept in {out}")
+    if plot is not None:
+        from visil.bench.picture import draw
+
+        draw(result, plot)
+        terminal.print(f"drawn in {plot}")
+    if json_out:
+        typer.echo(json.dumps(result, indent=1))
+        return
+    console = Console()
+    console.print(", ".join(str(value) for value in result["machine"].values() if value))
+    for where in ("cpu", "gpu"):
+        for name, rows in result.get(where, {}).items():
+            console.print(table(f"{where.upper()}: {name}", rows))
+
+
+def table(title: str, rows: list[dict[str, Any]]) -> Table:
+    """Rows as a person reads them."""
+    from rich.table import Table
+
+    made = Table("", "here", "plain formula", "times", "", title=title, title_justify="left", show_edge=False)
+    for column in made.columns[1:4]:
+        column.justify = "right"
+    for row in rows:
+        plain, ratio = row["plain"], row["ratio"]
+        made.add_row(
+            row["name"],
+            f"{number(row['value'])} {row['unit']}",
+            "" if plain is None else number(plain),
+            "" if ratio is None else f"{number(ratio)}×",
+            row["note"],
+        )
+    return made
+
+
+def number(value: float) -> str:
+    """Three digits, with separators."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

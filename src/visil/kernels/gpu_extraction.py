@@ -1,0 +1,106 @@
+"""Frames to region vectors on a CUDA GPU: fused networks in half precision, regions by one kernel a stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from visil.backbones import Backbone
+from visil.backbones.efficientnet_lite import EfficientNetLite
+from visil.backbones.lite_fused import FusedEfficientNetLite
+from visil.backbones.resnet import ResNet50
+from visil.backbones.resnet_fused import FusedResNet50
+from visil.kernels.triton_maps import regional_max_into
+
+AGREEMENT = 0.02
+"""How far maps in half precision may lie from those in single, as a share of their norm."""
+
+Extract = Callable[[Tensor], Tensor]
+
+
+def fused(backbone: nn.Module) -> FusedResNet50 | FusedEfficientNetLite | None:
+    """A copy for inference in half precision, where there is one of its kind and it computes the same here."""
+    made: FusedResNet50 | FusedEfficientNetLite
+    if isinstance(backbone, ResNet50):
+        made = FusedResNet50(backbone, torch.float16).eval()
+    elif isinstance(backbone, EfficientNetLite):
+        made = FusedEfficientNetLite(backbone, torch.float16).eval()
+    else:
+        return None
+    return made if _agree(made, backbone) else None
+
+
+@torch.inference_mode()
+def _agree(made: Backbone, backbone: ResNet50 | EfficientNetLite) -> bool:
+    """Whether the copy's maps of a small picture are the network's: drivers and libraries differ, features must not."""
+    device = next(backbone.parameters()).device
+    picture = torch.randint(
+        0, 256, (2, 96, 96, 3), generator=torch.Generator().manual_seed(0), dtype=torch.uint8
+    )
+    images = backbone.preprocess(picture.to(device)).contiguous(memory_format=torch.channels_last)
+    try:
+        pairs = zip(made.stages(images.half()), backbone.stages(images), strict=True)
+        return all((a.float() - b).norm() <= AGREEMENT * b.norm() for a, b in pairs)
+    except Exception:  # whatever a library raises that lacks an operation: the plain network takes over
+        return False
+
+
+def imac(maps: Sequence[Tensor], levels: Sequence[int]) -> Tensor:
+    """:func:`visil.regions.imac` of half-precision maps, channels last: float32 [B, R, C]."""
+    count = sum(level * level for level in levels)
+    widths = [stage.shape[1] for stage in maps]
+    pooled = torch.empty(len(maps[0]), count, sum(widths), dtype=maps[0].dtype, device=maps[0].device)
+    left = 0
+    for stage, width in zip(maps, widths, strict=True):
+        stage = stage.contiguous(memory_format=torch.channels_last)
+        top = 0
+        for level in levels:
+            regional_max_into(stage, level, pooled[:, top : top + level * level, left : left + width])
+            top += level * level
+        left += width
+    parts = [F.normalize(part.float(), dim=-1) for part in pooled.split(widths, dim=-1)]
+    return F.normalize(torch.cat(parts, dim=-1), dim=-1)
+
+
+def extraction_models() -> Iterator[tuple[str, int, int, Extract, Extract]]:
+    """For ``visil bench``: name, side in pixels, batch, the plain modules in float32 and the fast way."""
+    from visil.backbones import backbone_spec
+    from visil.regions import imac as plain_imac
+    from visil.whitening import Whitening
+
+    chosen = (("resnet50", (0, 1, 2, 3), (3,), 512), ("efficientnet-lite0", (1, 2, 3), (1, 2, 3), 256))
+    for name, stages, levels, dim in chosen:
+        torch.manual_seed(0)
+        network = backbone_spec(name).build().eval().to(torch.device("cuda"))
+        fast = fused(network)
+        assert fast is not None
+        fast = fast.cuda()
+        channels = sum(network.channels[i] for i in stages)
+        whitening = Whitening(torch.zeros(channels), torch.randn(channels, dim) / channels**0.5).cuda()
+
+        def plain(
+            frames: Tensor,
+            network: Backbone = network,
+            whitening: Whitening = whitening,
+            s: tuple[int, ...] = stages,
+            n: tuple[int, ...] = levels,
+        ) -> Tensor:
+            maps = network.stages(network.preprocess(frames))
+            return whitening(plain_imac([maps[i] for i in s], n))
+
+        def quick(
+            frames: Tensor,
+            network: Backbone = fast,
+            whitening: Whitening = whitening,
+            s: tuple[int, ...] = stages,
+            n: tuple[int, ...] = levels,
+        ) -> Tensor:
+            images = network.preprocess(frames).contiguous(memory_format=torch.channels_last)
+            maps = network.stages(images)
+            return whitening(imac([maps[i] for i in s], n))
+
+        for side in (224, 288) if name != "resnet50" else (224,):
+            yield name, side, 512, plain, quick

@@ -1,0 +1,165 @@
+"""Two GPU kernels on feature maps, channels last: depthwise convolution with its bias and ReLU6, and regional maxima.
+
+Torch's own read and write each map several times, or one number at a time; these read it once, whole lines of channels
+at a time.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+CHANNELS = 64
+"""Of one program: with 16-bit numbers, a line of 128 bytes."""
+
+
+@triton.jit
+def _depthwise_kernel(
+    x,
+    weight,
+    bias,
+    out,
+    height,
+    width,
+    channels,
+    out_height,
+    out_width,
+    top,
+    left,
+    KERNEL: tl.constexpr,
+    STRIDE: tl.constexpr,
+    W: tl.constexpr,
+    C: tl.constexpr,
+):
+    strips = tl.cdiv(out_width, W)
+    row = tl.program_id(0) // strips
+    column = (tl.program_id(0) % strips) * W + tl.arange(0, W)
+    channel = tl.program_id(1) * C + tl.arange(0, C)
+    picture = tl.program_id(2).to(tl.int64)
+    known = channel < channels
+    total = tl.zeros((W, C), tl.float32)
+    for down in tl.static_range(KERNEL):
+        y = row * STRIDE + down - top
+        line = x + ((picture * height + y) * width) * channels
+        for across in tl.static_range(KERNEL):
+            at = column * STRIDE + across - left
+            inside = (at >= 0) & (at < width) & (y >= 0) & (y < height)
+            seen = tl.load(
+                line + at[:, None] * channels + channel[None, :],
+                mask=inside[:, None] & known[None, :],
+                other=0.0,
+            )
+            seen = tl.minimum(seen.to(tl.float32), 6.0)  # the upper half of the ReLU6 before
+            factor = tl.load(weight + (down * KERNEL + across) * channels + channel, mask=known, other=0.0)
+            total += seen * factor[None, :].to(tl.float32)
+    total += tl.load(bias + channel, mask=known, other=0.0)[None, :].to(tl.float32)
+    value = tl.minimum(tl.maximum(total, 0.0), 6.0)
+    places = out + ((picture * out_height + row) * out_width + column)[:, None] * channels + channel[None, :]
+    tl.store(places, value.to(out.dtype.element_ty), mask=(column < out_width)[:, None] & known[None, :])
+
+
+def depthwise_relu6(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    kernel: int,
+    stride: int,
+    pad: tuple[int, int],
+    size: tuple[int, int],
+) -> Tensor:
+    """relu6(depthwise convolution of relu6(x)), for ``x`` [B, C, H, W] that is 0 or more, channels last.
+
+    ``weight`` is [kernel · kernel, C]; ``pad``: how much lies above and left of the picture; ``size``: the output's.
+    """
+    pictures, channels, height, width = x.shape
+    out = torch.empty(
+        (pictures, channels, *size), dtype=x.dtype, device=x.device, memory_format=torch.channels_last
+    )
+    strip = min(16, triton.next_power_of_2(size[1]))
+    grid = (size[0] * triton.cdiv(size[1], strip), triton.cdiv(channels, CHANNELS), pictures)
+    _depthwise_kernel[grid](
+        x,
+        weight,
+        bias,
+        out,
+        height,
+        width,
+        channels,
+        *size,
+        *pad,
+        KERNEL=kernel,
+        STRIDE=stride,
+        W=strip,
+        C=CHANNELS,
+        num_warps=4,
+    )
+    return out
+
+
+@triton.jit
+def _regions_kernel(
+    x,
+    starts,
+    out,
+    height,
+    width,
+    channels,
+    window_height,
+    window_width,
+    out_picture,
+    out_region,
+    LEVEL: tl.constexpr,
+    W: tl.constexpr,
+    C: tl.constexpr,
+):
+    region = tl.program_id(0)
+    channel = tl.program_id(1) * C + tl.arange(0, C)
+    picture = tl.program_id(2).to(tl.int64)
+    top = tl.load(starts + region // LEVEL)
+    left = tl.load(starts + LEVEL + region % LEVEL)
+    known = channel < channels
+    best = tl.full((W, C), float("-inf"), tl.float32)
+    row = 0
+    while row < window_height:
+        line = x + ((picture * height + top + row) * width + left) * channels
+        column = 0
+        while column < window_width:
+            at = column + tl.arange(0, W)
+            seen = tl.load(
+                line + at[:, None] * channels + channel[None, :],
+                mask=(at < window_width)[:, None] & known[None, :],
+                other=float("-inf"),
+            )
+            best = tl.maximum(best, seen.to(tl.float32))
+            column += W
+        row += 1
+    places = out + picture * out_picture + region * out_region + channel
+    tl.store(places, tl.max(best, axis=0).to(out.dtype.element_ty), mask=known)
+
+
+def regional_max_into(stage: Tensor, level: int, out: Tensor) -> None:
+    """:func:`visil.regions.regional_max` of maps [B, C, H, W], channels last, into ``out`` [B, level², C]."""
+    from visil.regions import region_windows
+
+    pictures, channels, height, width = stage.shape
+    (tall, rows), (wide, columns) = region_windows(height, level), region_windows(width, level)
+    starts = torch.tensor([*rows, *columns], dtype=torch.int32).to(stage.device, non_blocking=True)
+    strip = min(16, triton.next_power_of_2(wide))
+    _regions_kernel[(level * level, triton.cdiv(channels, CHANNELS), pictures)](
+        stage,
+        starts,
+        out,
+        height,
+        width,
+        channels,
+        tall,
+        wide,
+        out.stride(0),
+        out.stride(1),
+        LEVEL=level,
+        W=strip,
+        C=CHANNELS,
+        num_warps=4,
+    )
