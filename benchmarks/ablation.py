@@ -84,15 +84,19 @@ def shared_trainer(config: TrainConfig, model: ViSiL, prepared: Prepared, epochs
 
 def speed(data: Split, settings: Settings, weights: Path | None, out: Path, device: torch.device) -> None:
     """Triplets a second of the trainer as ``visil train`` runs it, W 64: its second epoch, with frames in memory."""
-    row, window = ROWS["v"], min(ROWS["v"].window, settings.window)
+    row = ROWS["v"]
+    window = settings.snippet(row)
     base = started(row.config(settings.dim), data.training, weights, device)
     videos = len(data.training)
     negatives = [[other for other in range(videos) if other != video] for video in range(videos)]
     related = [frozenset((video,)) for video in range(videos)]
     sampler = triplet_sampler(settings, window, data.training, negatives, related)
     pictures = RememberedFootage(data.training)
-    found = []
+    kept = out / "speed.json"
+    found = json.loads(kept.read_text("utf-8"))["speed"] if kept.exists() else []
     for batch in (1, settings.batch):
+        if any(line["batch"] == batch for line in found):
+            continue
         config = replace(settings, batch=batch, epochs=2).training(row, out / f"speed-{batch}", device)
         judge = SnippetEmbedder(base, data.validation, PaperPositive())
         queries, database = edited_copies(data.validation, window, 1)
@@ -103,7 +107,7 @@ def speed(data: Split, settings: Settings, weights: Path | None, out: Path, devi
         figures = {name: last[name] for name in ("triplets_per_second", "data_share")}
         found.append({"batch": batch, "W": window, "triplets": settings.triplets, **figures})
         print(json.dumps(found[-1]), flush=True)
-        (out / "speed.json").write_text(json.dumps({"machine": machine(), "speed": found}, indent=1) + "\n")
+        kept.write_text(json.dumps({"machine": machine(), "speed": found}, indent=1) + "\n")
 
 
 def read_training(videos: Path, aside: set[str], limit: int | None, cache: Path) -> Split:
@@ -152,7 +156,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--strings", type=int, default=4)
     parser.add_argument("--dim", type=int, default=384)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--window", type=int, default=64, help="W at most, for a try")
+    parser.add_argument("--window", type=int, help="W at most, for a try")
     parser.add_argument("--queries", type=int, help="so many of each copy set, for a try")
     parser.add_argument("--clips", type=int, help="so many training clips, for a try")
     parser.add_argument("--speed", action="store_true", help="only measure the plain trainer")

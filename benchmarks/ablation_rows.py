@@ -50,9 +50,10 @@ ROWS = {
     "gamma=1": Row(margin=1.0),
     "W=16": Row(window=16),
     "W=32": Row(window=32),
+    "r=1": Row(regularisation=1.0),
     "r=0.05": Row(regularisation=0.05),
     "r=0.5": Row(regularisation=0.5),
-    "r=1": Row(regularisation=1.0),
+    "W=96": Row(window=96),
 }
 """In the order they are run: what a run that is cut short misses are points of a curve."""
 
@@ -67,7 +68,7 @@ TABLES: dict[str, dict[str, str]] = {
     "Table 4: similarity regularisation": {"without L_reg": "r=0", "with L_reg": "v"},
     "Margin γ": {"0.25": "gamma=0.25", "0.5": "v", "0.75": "gamma=0.75", "1": "gamma=1"},
     "Regularisation r": {"0": "r=0", "0.05": "r=0.05", "0.1": "v", "0.5": "r=0.5", "1": "r=1"},
-    "Snippets W": {"16": "W=16", "32": "W=32", "64": "v"},
+    "Snippets W": {"16": "W=16", "32": "W=32", "64": "v", "96": "W=96"},
 }
 """Each table's lines, and the row that each shows."""
 

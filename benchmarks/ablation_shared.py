@@ -45,15 +45,17 @@ class Settings:
     strings: int
     dim: int
     seed: int
-    window: int
-    """W of every row is at most this: for a try."""
+    window: int | None
+    """W of every row is at most this, for a try; None: its own."""
+
+    def snippet(self, row: Row) -> int:
+        """W of a row."""
+        return row.window if self.window is None else min(row.window, self.window)
 
     def training(self, row: Row, out: Path, device: torch.device) -> TrainConfig:
         """The product's configuration of a row: the paper's recipe (Eq. 7 to 9), shorter and at a higher rate."""
         return TrainConfig(
-            data=DataConfig(
-                window=min(row.window, self.window), triplets=self.triplets, strings=self.strings
-            ),
+            data=DataConfig(window=self.snippet(row), triplets=self.triplets, strings=self.strings),
             loss=LossConfig(margin=row.margin, regularisation=row.regularisation),
             optim=OptimConfig(
                 epochs=row.epochs or self.epochs, batch=self.batch, lr=row.lr or self.lr, schedule="cosine"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -21,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from copy_ranking import CopySet, report
+from copy_ranking import CopySet, best_diagonal, frame_matrices, reciprocal_ranks, report
 from visil.blank import blank_frames
 from visil.config import ViSiLConfig
 from visil.model import ViSiL
@@ -86,6 +87,8 @@ ROWS = {
     "composite 0.8": row(replace(STAGE, composite=0.8)),
     "strength 0.6": row(replace(STAGE, strength=0.6)),
     "strength 1.3": row(replace(STAGE, strength=1.3)),
+    "projection alone": row(replace(STAGE, learn=("whitening",))),
+    "triplets": row(replace(STAGE, margin=0.2)),
     "spread": row(replace(STAGE, spread=0.1)),
     "one moment a video": row(replace(STAGE, twice=0.0)),
     "no shift": row(replace(STAGE, shift=0.0)),
@@ -118,26 +121,18 @@ def read_bank(videos: Path, kept: Path, fps: float, device: torch.device) -> Fra
 
 
 @torch.inference_mode()
-def embed(model: ViSiL, footage: CachedFootage, device: torch.device) -> list[Tensor]:
-    """Refined vectors of every video, on the device."""
+def embed(model: ViSiL, frames: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+    """Refined vectors of every video, on the device; ``frames`` are those of all videos, one after the other."""
     side = model.config.sampling.crop
-
-    def read(video: int) -> Tensor:
-        return footage.images(video, range(len(footage.times(video))))
-
-    with ThreadPoolExecutor(16) as pool:
-        videos = list(pool.map(read, range(len(footage))))
-    frames = torch.cat(videos)
     vectors = []
-    for batch in frames.split(256):
-        pixels = batch.to(device)
+    for pixels in frames.split(256):
         if pixels.shape[1] != side:
             resized = torch.nn.functional.interpolate(
                 pixels.permute(0, 3, 1, 2).float(), (side, side), mode="bilinear", antialias=True
             )
             pixels = resized.round().clamp(0, 255).byte().permute(0, 2, 3, 1)
         vectors.append(model.refine(model.region_vectors(pixels)).float())
-    return list(torch.cat(vectors).split([len(v) for v in videos]))
+    return list(torch.cat(vectors).split(list(lengths)))
 
 
 def started(config: ViSiLConfig, bank: FrameBank, device: torch.device, weights: Path | None) -> ViSiL:
@@ -156,23 +151,39 @@ def started(config: ViSiLConfig, bank: FrameBank, device: torch.device, weights:
     return model
 
 
-def copy_footage(folder: Path, copies: CopySet, cache: Path) -> CachedFootage:
-    """Frames of the database and then of the queries, decoded once."""
-    folder = folder.absolute()
-    names = [folder / "database" / n for n in copies.database]
-    names += [folder / "queries" / n for n in copies.queries]
-    footage = CachedFootage(names, cache, Sampling(resize=SIDE, crop=SIDE, fit="whole"))
-    assert footage.names == [str(name) for name in names]
-    return footage
+@dataclass(frozen=True)
+class Copies:
+    """A copy set with its frames on the device, the database's and then the queries'."""
 
+    names: CopySet
+    frames: Tensor
+    lengths: list[int]
 
-def judged(
-    model: ViSiL, copies: CopySet, folder: Path, cache: Path, device: torch.device
-) -> dict[str, float]:
-    """mAP on a copy set."""
-    features = embed(model, copy_footage(folder, copies, cache), device)
-    count = len(copies.database)
-    return report(model.config, copies, features[count:], features[:count])
+    @classmethod
+    def read(cls, folder: Path, cache: Path, device: torch.device) -> Copies:
+        """Decoded once; the next process finds the frames in ``cache``."""
+        folder, copies = folder.absolute(), CopySet.read(folder)
+        names = [folder / "database" / n for n in copies.database]
+        names += [folder / "queries" / n for n in copies.queries]
+        footage = CachedFootage(names, cache, Sampling(resize=SIDE, crop=SIDE, fit="whole"))
+        assert footage.names == [str(name) for name in names]
+
+        def frames(video: int) -> Tensor:
+            return footage.images(video, range(len(footage.times(video))))
+
+        with ThreadPoolExecutor(16) as pool:
+            videos = list(pool.map(frames, range(len(footage))))
+        return cls(copies, torch.cat(videos).to(device), [len(video) for video in videos])
+
+    def judged(self, model: ViSiL) -> dict[str, object]:
+        """mAP by several ways to read a score, and each query's 1/rank by the best diagonal."""
+        features = embed(model, self.frames, self.lengths)
+        count = len(self.names.database)
+        queries, database = features[count:], features[:count]
+        wide = frame_matrices(model.config, queries, database)
+        ranks = reciprocal_ranks([best_diagonal(*w) for w in wide], self.names.truth)
+        means = report(model.config, self.names, queries, database)
+        return {**means, "1/rank": [round(float(rank), 4) for rank in ranks]}
 
 
 def main() -> None:
@@ -198,15 +209,14 @@ def main() -> None:
     device = torch.device(args.device)
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
-    copies = CopySet.read(args.copyset)
     bank = read_bank(args.videos, args.out / "bank", args.fps, device)
     print(f"{len(bank)} videos, {len(bank.images)} frames", flush=True)
-    copy_footage(args.copyset, copies, args.out / "cache")
+    copies = Copies.read(args.copyset, args.out / "cache", device)
     for name in args.only:
         chosen = ROWS[name]
         model = started(chosen.config.replaced(name=name), bank, device, args.weights)
         figures: dict[str, object] = {"row": name, "seed": args.seed, "steps": args.steps}
-        figures["before"] = judged(model, copies, args.copyset, args.out / "cache", device)
+        figures["before"] = copies.judged(model)
         begun = time.perf_counter()
         lines: list[dict[str, object]] = []
 
@@ -218,13 +228,13 @@ def main() -> None:
         train_frames(model, bank, stage, seed=args.seed, log=log, every=max(1, args.steps // 8))
         figures["seconds"] = round(time.perf_counter() - begun, 1)
         figures["log"] = lines
-        figures["after"] = judged(model, copies, args.copyset, args.out / "cache", device)
+        figures["after"] = copies.judged(model)
         if name == "base":  # how regions are read can be changed after training
             for pool in ("max", "top2", "top5", "mean"):
                 model.config = model.config.replaced(frame_pool=("max", pool))
-                figures[f"read by {pool}"] = judged(model, copies, args.copyset, args.out / "cache", device)
+                figures[f"read by {pool}"] = copies.judged(model)
             model.config = chosen.config.replaced(name=name)
-        print(json.dumps({k: v for k, v in figures.items() if k != "log"}), flush=True)
+        print(json.dumps({"row": name, "seconds": figures["seconds"]}), flush=True)
         with (args.out / "levers.jsonl").open("a") as file:
             file.write(json.dumps(figures) + "\n")
         model.cpu().save_pretrained(args.out / name.replace(" ", "-"))

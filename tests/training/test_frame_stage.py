@@ -14,13 +14,14 @@ from torch import Tensor
 from visil import presets
 from visil.errors import FileError, UsageError
 from visil.model import ViSiL
-from visil.training.config import FrameStage
+from visil.training.config import FrameStage, Part
 from visil.training.footage import ArrayFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frame_stage import (
     draw_views,
     found,
     frame_loss,
+    hardest_loss,
     rate,
     spread_loss,
     train_frames,
@@ -166,6 +167,30 @@ def test_the_loss_by_hand() -> None:
     assert found(similarity.flip(0), neither) == pytest.approx(2 / 3)  # columns 1 and, its 0.7 set aside, 2
 
 
+def test_the_hardest_stranger_by_hand() -> None:
+    similarity = torch.tensor([[0.9, 0.1, 0.8], [0.2, 0.6, 0.3], [0.7, 0.5, 0.4]], dtype=torch.float64)
+    neither = torch.zeros(3, 3, dtype=torch.bool)
+    neither[0, 2] = True
+    # Rows: 0.1 against 0.9, 0.3 against 0.6, 0.7 against 0.4; columns: 0.7 to 0.9, 0.5 to 0.6, 0.3 to 0.4.
+    rows, columns = (0.0, 0.0, 0.7 - 0.4 + 0.2), (0.7 - 0.9 + 0.2, 0.5 - 0.6 + 0.2, 0.3 - 0.4 + 0.2)
+    expected = sum((*rows, *columns)) / 6
+    assert float(hardest_loss(similarity, neither, 0.2)) == pytest.approx(expected)
+    assert float(hardest_loss(torch.eye(3), neither, 0.9)) == 0.0
+    # With 0.8 no longer set aside it is the hardest of its row and of its column.
+    more = float(hardest_loss(similarity, torch.zeros_like(neither), 0.2))
+    assert more == pytest.approx(expected + (0.8 - 0.9 + 0.2 + 0.8 - 0.3) / 6)
+
+
+def test_the_hardest_stranger_in_a_batch_where_all_others_are_set_aside() -> None:
+    neither = ~torch.eye(3, dtype=torch.bool)
+    similarity = torch.rand(3, 3, requires_grad=True)
+    loss = hardest_loss(similarity, neither, 0.5)
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert similarity.grad is not None
+    assert not similarity.grad.isnan().any()
+
+
 def test_spread_by_hand() -> None:
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0]]])
     # Nearest in the other frame: (1,0) at distance 0; (0,1) to (1,0) at √2, from either side; (-1,0) to (0,1).
@@ -184,7 +209,18 @@ def test_the_rate_rises_then_falls() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"steps": -1}, {"batch": 1}, {"composite": 1.5}, {"scale": (0.7, 0.3)}, {"keep": 1.0}, {"fps": 0.0}],
+    [
+        {"steps": -1},
+        {"batch": 1},
+        {"composite": 1.5},
+        {"scale": (0.7, 0.3)},
+        {"keep": 1.0},
+        {"fps": 0.0},
+        {"margin": -0.1},
+        {"learn": ()},
+        {"learn": ("comparator",)},
+        {"learn": ("backbone", "attention")},
+    ],
 )
 def test_settings_that_make_no_sense(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="frames:"):
@@ -217,6 +253,26 @@ def test_it_learns_and_leaves_a_model_that_only_answers(bank: FrameBank) -> None
     assert not any(t.requires_grad for t in (*model.parameters(), *model.buffers()))
     frames = torch.randint(0, 256, (2, SIDE, SIDE, 3), dtype=torch.uint8)
     assert F.normalize(model.embed_frames(frames).vectors, dim=-1).shape == (2, 5, 16)
+
+
+@pytest.mark.parametrize(("learn", "still"), [("whitening", "backbone"), ("backbone", "whitening")])
+def test_what_does_not_learn_stays_to_the_last_bit(bank: FrameBank, learn: Part, still: Part) -> None:
+    model = small_model()
+    before = state(model)
+    stage = FrameStage(steps=3, batch=6, lr=2e-3, warmup=1, learn=(learn,))
+    assert train_frames(model, bank, stage)
+    changed = {name for name, tensor in state(model).items() if not torch.equal(tensor, before[name])}
+    assert changed
+    assert all(name.startswith(learn) for name in changed)
+    assert any(name.startswith(still) for name in before)
+
+
+def test_it_learns_by_the_hardest_stranger(bank: FrameBank) -> None:
+    losses: list[float] = []
+    # Gently: at ten times this rate all frames fall together, and the loss stays at the margin.
+    stage = FrameStage(steps=16, batch=6, lr=3e-4, warmup=2, composite=0.0, strength=0.3, margin=0.1)
+    assert train_frames(small_model(), bank, stage, log=lambda line: losses.append(line["loss"]), every=1)
+    assert np.mean(losses[-4:]) < 0.9 * np.mean(losses[:4])
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.5])

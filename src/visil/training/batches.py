@@ -18,8 +18,9 @@ from torch.utils.checkpoint import checkpoint
 from visil.comparator import hard_tanh
 from visil.comparing import repeated
 from visil.errors import UsageError
+from visil.kernels import gpu
 from visil.model import ViSiL
-from visil.similarity import pool, video_similarity
+from visil.similarity import Reduction, pool, video_similarity
 from visil.training.losses import similarity_regularisation
 
 Key = TypeVar("Key")
@@ -125,8 +126,11 @@ def _compared(model: ViSiL, query: Tensor, target: Tensor, *, paired: bool) -> C
 def _equal(model: ViSiL, query: Tensor, target: Tensor, paired: bool) -> tuple[Tensor, Tensor]:
     """Eq. 5, Table 1 and Eq. 6 with leading batch axes: CS_v and L_reg, [N] or [N, M]."""
     config = model.config
-    regions = torch.einsum("bxrc,bysc->bxyrs" if paired else "nxrc,mysc->nmxyrs", query, target)
-    matrix = pool(regions, *config.frame_pool, config.symmetric)
+    if on_gpu(query, config.frame_pool):
+        matrix = _matrix_on_gpu(query, target, paired, config.symmetric)
+    else:
+        regions = torch.einsum("bxrc,bysc->bxyrs" if paired else "nxrc,mysc->nmxyrs", query, target)
+        matrix = pool(regions, *config.frame_pool, config.symmetric)
     excess = torch.zeros(matrix.shape[:-2], dtype=matrix.dtype, device=matrix.device)
     if model.comparator is not None:
         output = model.comparator(matrix)
@@ -135,6 +139,25 @@ def _equal(model: ViSiL, query: Tensor, target: Tensor, paired: bool) -> tuple[T
         excess, matrix = similarity_regularisation(output), hard_tanh(output)
     inner, outer = config.video_pool
     return video_similarity(matrix, symmetric=config.symmetric, inner=inner, outer=outer), excess
+
+
+def on_gpu(query: Tensor, frame_pool: tuple[Reduction, Reduction]) -> bool:
+    """Whether the kernels may be used: on a GPU that has them, where half precision was asked for."""
+    kind = query.device.type
+    return frame_pool == ("max", "mean") and torch.is_autocast_enabled(kind) and gpu.usable(query.device)
+
+
+def _matrix_on_gpu(query: Tensor, target: Tensor, paired: bool, symmetric: bool) -> Tensor:
+    """S_f with a gradient: [B, X, Y], or of all with all, [N, M, X, Y]."""
+    from visil.kernels.triton_training import frame_matrices
+
+    dtype = torch.get_autocast_dtype(query.device.type)
+    query, target = query.to(dtype), target.to(dtype)
+    if paired:
+        return frame_matrices(query, target, symmetric=symmetric)
+    (n, x), (m, y) = query.shape[:2], target.shape[:2]
+    whole = frame_matrices(query.flatten(0, 1)[None], target.flatten(0, 1)[None], symmetric=symmetric)
+    return whole.view(n, x, m, y).transpose(1, 2)
 
 
 def _back(groups: Mapping[Key, list[int]], device: torch.device) -> Tensor:

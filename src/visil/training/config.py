@@ -115,6 +115,10 @@ class FrameStage:
     warmup: int = 100
     temperature: float = 0.05
     """τ of InfoNCE over frame similarities."""
+    margin: float = 0.0
+    """Above 0: Eq. 7 with the hardest stranger of the batch, in place of InfoNCE."""
+    learn: tuple[Part, ...] = ("backbone", "whitening")
+    """What learns: all of the backbone and the projection, or the projection alone."""
     composite: float = 0.5
     """Share of edited views that are a picture in a picture or a split screen."""
     scale: tuple[float, float] = (0.3, 0.7)
@@ -137,8 +141,10 @@ class FrameStage:
             raise UsageError("frames: steps must be 0 or more, batch 2 or more, lr and temperature above 0")
         if not (0 <= self.composite <= 1 and 0 <= self.keep < 1 and 0 <= self.twice <= 0.5):
             raise UsageError("frames: composite lies in [0, 1], keep in [0, 1), twice in [0, 0.5]")
-        if min(self.spread, self.shift, self.apart, self.strength) < 0 or self.fps <= 0:
-            raise UsageError("frames: spread, shift, apart and strength are 0 or more, fps above 0")
+        if min(self.spread, self.shift, self.apart, self.strength, self.margin) < 0 or self.fps <= 0:
+            raise UsageError("frames: spread, shift, apart, strength and margin are 0 or more, fps above 0")
+        if not self.learn or not set(self.learn) <= {"backbone", "whitening"}:
+            raise UsageError("frames: learn names backbone, whitening or both")
         if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1] < 1:
             raise UsageError("frames: scale must be two rising shares between 0 and 1")
 

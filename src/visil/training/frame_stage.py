@@ -134,6 +134,15 @@ def frame_loss(similarity: Tensor, neither: Tensor, temperature: float) -> Tenso
     return (F.cross_entropy(logits, truth) + F.cross_entropy(logits.T, truth)) / 2
 
 
+def hardest_loss(similarity: Tensor, neither: Tensor, margin: float) -> Tensor:
+    """Eq. 7 over frames, in both directions: each against the stranger most similar to it. [B, B] as above."""
+    own = similarity.diagonal()
+    itself = torch.eye(len(own), dtype=torch.bool, device=own.device)
+    strangers = similarity.masked_fill(neither | itself, -torch.inf)
+    hardest = torch.stack([strangers.amax(dim=1), strangers.amax(dim=0)])
+    return (hardest - own + margin).clamp(min=0).mean()
+
+
 def spread_loss(vectors: Tensor) -> Tensor:
     """-log of each region's distance to its nearest region in another frame; [B, R, C], unit length."""
     batch, regions, _ = vectors.shape
@@ -164,13 +173,13 @@ def train_frames(
     checkpoint_steps: int = 500,
     stop: Stop | None = None,
 ) -> bool:
-    """Fine-tune the backbone and projection of ``model``, on the device where it and the bank are.
+    """Fine-tune what ``stage.learn`` names, of a model that is on the device where the bank is.
 
     With a ``folder``, checkpoints are written there and a run goes on from what it finds, to the same result. False:
     ``stop`` asked for an end before all steps were made.
     """
-    parts = learning_parts(model, ("backbone", "whitening"))
-    if len(parts) < 2:
+    parts = learning_parts(model, stage.learn)
+    if model.whitening is None or model.backbone is None:
         raise UsageError("frames are learned by a model that has a backbone and a whitening to start from")
     learning = list(prepare(model, parts).values())
     optimiser = torch.optim.AdamW(learning, lr=stage.lr, weight_decay=stage.weight_decay)
@@ -192,7 +201,10 @@ def train_frames(
         plain, edited = both.float().chunk(2)
         inner, outer = model.config.frame_pool
         similarity = frame_matrix(plain, edited, symmetric=model.config.symmetric, inner=inner, outer=outer)
-        loss = frame_loss(similarity, views.neither, stage.temperature)
+        if stage.margin:
+            loss = hardest_loss(similarity, views.neither, stage.margin)
+        else:
+            loss = frame_loss(similarity, views.neither, stage.temperature)
         if stage.spread:
             loss = loss + stage.spread * spread_loss(edited)
         optimiser.zero_grad(set_to_none=True)
