@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Literal, TypedDict, cast
+from typing import IO, Any, Literal, NotRequired, TypedDict, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -60,6 +60,8 @@ class Segment(TypedDict):
     query: tuple[float, float]
     target: tuple[float, float]
     score: float
+    line: NotRequired[dict[str, tuple[float, float]]]
+    """Of a comparison: query and target as they run along together, finer than the stretch's ends."""
 
 
 class Hit(TypedDict):
@@ -185,6 +187,10 @@ class Client:
             raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from error
         return str(sent["upload"])
 
+    def delete_upload(self, upload: str) -> None:
+        """Delete a file that was sent, now."""
+        self._bytes("DELETE", f"uploads/{quote(upload, safe='')}")
+
     def search(
         self,
         ref: Ref | None = None,
@@ -210,6 +216,10 @@ class Client:
     def last_duplicates(self) -> dict[str, Any]:
         """What was found last."""
         return self._json("GET", "duplicates")
+
+    def export(self, form: Literal["csv", "json", "html"]) -> bytes:
+        """What was found last as a file, with what people have said since."""
+        return self._bytes("GET", f"duplicates/export?format={form}")
 
     def add(self, path: str, *, progress: OnJob | None = None) -> dict[str, Any]:
         """Add a file or folder of the server's machine."""

@@ -1,38 +1,27 @@
-"""Chromium for tests of the page: found, or installed where that was asked for; otherwise the tests are skipped."""
+"""Chromium for tests of the page: found, or installed; where neither can be, the tests are skipped."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from web import chromium
 from web.page_steps import Open
 from web.page_stub import Server, Stub
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-def chromium() -> str | None:
-    """Where Chromium is; VISIL_INSTALL_CHROMIUM=1 allows root to install Debian's."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None and os.environ.get("VISIL_INSTALL_CHROMIUM") == "1" and os.geteuid() == 0:
-        subprocess.run(["apt-get", "install", "-y", "chromium"], check=False, capture_output=True)
-        found = shutil.which("chromium")
-    return found
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """One Chromium for all tests."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = chromium()
+    path, why = chromium.found(), ""
     if path is None:
-        pytest.skip("no Chromium was found; as root, VISIL_INSTALL_CHROMIUM=1 installs Debian's")
+        path, why = chromium.installed()
+    if path is None:
+        pytest.skip(why)
     with playwright.sync_playwright() as running:
         launched = running.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield launched

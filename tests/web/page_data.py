@@ -177,3 +177,19 @@ def duplicates(videos: list[Video], judged: dict[tuple[str, str], str]) -> dict[
         for n in range(45)
     ]
     return {"groups": groups, "common": [pair(one, three, "related")], "made": "2024-05-02T10:00:00Z"}
+
+
+def folder(path: str) -> dict[str, Any]:
+    """Two roots; in each a folder of a year, in which there are two videos."""
+    inside = path.count("/")
+
+    def named(*names: str) -> list[dict[str, str]]:
+        return [{"name": name, "path": f"{path}/{name}" if path else name} for name in names]
+
+    return {
+        "path": path or None,
+        "above": path.rpartition("/")[0] if inside > 1 else None,
+        "folders": named("/videos", "/archive") if not path else named("2024") if inside == 1 else [],
+        "videos": named("beach.mp4", "boat <i>.mp4") if inside == 2 else [],
+        "more": False,
+    }

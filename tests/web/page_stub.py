@@ -21,6 +21,7 @@ from web.page_data import (
     clip,
     compared,
     duplicates,
+    folder,
     hue,
     matrix,
     picture,
@@ -156,6 +157,8 @@ class Stub:
                 if body["verdict"]:
                     self.judged[key] = body["verdict"]
                 return 200, {**body, "previous": previous}
+            case "GET", ["folders"]:
+                return 200, folder(ask.get("path", ""))
             case "GET", ["judgements"]:
                 return 200, {
                     "judgements": [{"a": a, "b": b, "verdict": v} for (a, b), v in self.judged.items()]

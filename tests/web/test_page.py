@@ -235,6 +235,25 @@ def test_reload_during_a_job(opened: Open) -> None:
     assert [call for call in stub.sent if call[1] == "add"] == [("POST", "add", {"path": "/videos/new"})]
 
 
+def test_a_folder_is_chosen_by_clicking(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/add")
+    page.get_by_role("button", name="Open the folder /videos").click()
+    page.get_by_role("button", name="Open the folder 2024").click()
+    says(page, "2 videos.")
+    field = page.get_by_label("Folder or file on the server")
+    assert field.input_value() == "/videos/2024"
+    page.get_by_role("button", name="To the folder above").click()
+    page.get_by_role("button", name="Open the folder 2024").wait_for()
+    assert field.input_value() == "/videos"
+    page.keyboard.press("Tab")  # from the first of the list, where the focus went, to the folder
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Choose boat <i>.mp4").click()
+    page.get_by_role("button", name="Add", exact=True).click()
+    says(page, "Done: 118 videos added")
+    assert stub.sent[-1] == ("POST", "add", {"path": "/videos/2024/boat <i>.mp4"})
+
+
 def test_reload_during_a_search_and_stopping_it(opened: Open) -> None:
     stub = Stub()
     stub.hold.clear()

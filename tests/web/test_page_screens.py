@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from web.page_contrast import FAINT
 from web.page_data import UNPLAYABLE, UPLOAD
 from web.page_steps import Open, until, visit
 from web.page_stub import Stub
@@ -50,6 +51,7 @@ def test_every_screen(opened: Open, name: str, settings: dict[str, Any]) -> None
 
     def shot(screen: str, whole: bool = True) -> None:
         assert page.evaluate(NAMELESS) == []
+        assert page.evaluate(FAINT) == [], screen
         page.evaluate("window.scrollTo(0, 0)")
         room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert room[0] <= room[1], f"{screen} is wider than the window"

@@ -67,7 +67,7 @@ def test_killed_while_it_adds_then_started_again(root: Path, tmp_path: Path, sta
     folder.mkdir()
     for name in ("a.mp4", "b.webm"):
         shutil.copy(root / ("cut.mp4" if name == "a.mp4" else "more/rocket.webm"), folder / name)
-    write_video(folder / "c.mp4", footage("coffee", 4) * 8, FPS)
+    write_video(folder / "c.mp4", footage("coffee", 4) * 5, FPS)
     child, said = start(tmp_path / "new.visil", "--port", "0")
     assert f"files may be added from {tmp_path.resolve()}" in said[1]
     client = Client(address(said))

@@ -224,6 +224,11 @@ def test_only_the_file_that_was_added_is_streamed(serve: Serve, tmp_path: Path) 
         index.add(clip)
     video = server.id("clip.mp4")
     assert server.http.get(f"/api/videos/{video}/stream").status_code == 200
+    os.utime(clip, (1, 1))  # touched, or copied back from elsewhere: the same bytes
+    assert server.http.get(f"/api/videos/{video}/stream").content == clip.read_bytes()
+    changed = clip.read_bytes()[:-1] + b"?"
+    clip.write_bytes(changed)  # as long as before
+    is_problem(server.http.get(f"/api/videos/{video}/stream"), 404, "changed")
     clip.unlink()
     clip.symlink_to(secret)
     is_problem(server.http.get(f"/api/videos/{video}/stream"), 404, "changed")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from visil.cli.cluster import RayAddress, joined
 from visil.errors import UsageError, printable
 
 
@@ -35,6 +36,7 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file that holds the token.")
     ] = None,
+    ray: RayAddress = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Look at a collection in the browser: search, compare, find duplicates, add. Stop with Ctrl-C."""
@@ -43,6 +45,8 @@ def serve(
         raise UsageError(
             f"`visil serve` needs {' and '.join(missing)}, not installed here: pip install 'visil[serve]'"
         )
+    if ray is not None:
+        _check_cluster(index, ray)
     from visil.web.settings import settle
 
     if token_file is not None:
@@ -66,6 +70,22 @@ def serve(
             webbrowser.open(address)
 
     Server(settings, ready).go()
+
+
+def _check_cluster(index: Path, address: str) -> None:
+    """What is wrong with a cluster is said before the server starts; its engines then join it."""
+    from visil.cluster.manifest import is_sharded
+    from visil.cluster.serving import ADDRESS
+    from visil.errors import IndexFolderError
+
+    if address == "local":
+        raise UsageError(
+            "`visil serve` spreads shards over a cluster that runs: start one, and give host:port or auto"
+        )
+    if not is_sharded(index):
+        raise IndexFolderError(index, "is not in shards, so there is nothing to spread; leave --ray out")
+    with joined(address):
+        os.environ[ADDRESS] = address
 
 
 def _read_token(file: Path) -> str:

@@ -12,9 +12,10 @@ from visil.index.catalogue import Video
 from visil.index.collection import Index
 from visil.index.duplicates import Duplicates, Group, Pair
 from visil.report.html_pair import Named, pair_html, pair_rows, text
-from visil.report.html_pictures import CARD, pictures
+from visil.report.html_pictures import CARD, FramesAt, pictures
 from visil.report.html_style import STYLE
 from visil.report.lettering import shortened
+from visil.video import frames_at
 
 PICTURED_PAIRS = 200
 """Pairs that get pictures: first the strongest of each group, then the next of each, and so on."""
@@ -38,22 +39,26 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     min_confidence: float | None = None,
+    frames_at: FramesAt = frames_at,
 ) -> None:
     """Groups, their videos and what each pair shares, with frames, timelines and matrices, as one HTML file.
 
     It is written piece by piece: memory for one pair, whatever the number. A video that cannot be read any more
-    gets a placeholder. ``min_confidence`` is only told.
+    gets a placeholder. ``min_confidence`` is only told. ``frames_at`` is who decodes.
     """
     with replacing(path) as fresh, fresh.open("w", encoding="utf-8") as file:
-        for piece in _Report(index, found, min_confidence).pieces():
+        for piece in _Report(index, found, min_confidence, frames_at).pieces():
             file.write(piece)
 
 
 class _Report:
-    def __init__(self, index: Index, found: Duplicates, min_confidence: float | None) -> None:
+    def __init__(
+        self, index: Index, found: Duplicates, min_confidence: float | None, frames_at: FramesAt
+    ) -> None:
         self.index = index
         self.found = found
         self.min_confidence = min_confidence
+        self.frames_at = frames_at
         self.pictured = _pictured(found)
         self.pictures_left = PICTURED_VIDEOS
 
@@ -95,7 +100,7 @@ class _Report:
         none = "" if groups else "<p>No two videos share footage of their own.</p>"
         return (
             "<header><h1>Videos that share footage</h1>"
-            f'<p class="faint">{text(when)} · collection <bdi>{text(os.fspath(self.index.folder))}</bdi>'
+            f'<p class="faint">{text(when)} · collection <bdi>{text(self.index.location)}</bdi>'
             f" · model <bdi>{text(model)}</bdi></p>"
             f'<dl class="numbers">{shown}</dl>{none}'
             '<p class="faint">Confidence is the probability that two videos share footage; the score is how well '
@@ -190,7 +195,7 @@ class _Report:
         if self.pictures_left <= 0:
             return '<div class="shot none">no picture: there are too many</div>'
         self.pictures_left -= 1
-        shots = pictures(self.index.catalogue, one.video, [one.video.duration * 0.3], CARD)
+        shots = pictures(self.index.catalogue, one.video, [one.video.duration * 0.3], CARD, self.frames_at)
         if isinstance(shots, str):
             return f'<div class="shot none" role="img" aria-label="no picture: {text(shots)}">{text(shots)}</div>'
         return f'<img class="shot" src="{shots[0]}" alt="A frame of video {one.number}">'
@@ -202,7 +207,8 @@ class _Report:
         ordered = sorted(pairs, key=_strength)
         shown = [pair for pair in ordered if id(pair) in self.pictured]
         for place, pair in enumerate(shown):
-            yield pair_html(self.index, pair, named[pair.query], named[pair.target], unfolded=place == 0)
+            query, target = named[pair.query], named[pair.target]
+            yield pair_html(self.index, pair, query, target, self.frames_at, unfolded=place == 0)
         rest = [pair for pair in ordered if id(pair) not in self.pictured]
         if rest:
             yield f"<details{'' if shown else ' open'}><summary>{_count(len(rest), 'pair')} without pictures</summary>"

@@ -13,7 +13,7 @@ from visil.index.collection import Index
 from visil.index.duplicates import Pair
 from visil.localize import Segment
 from visil.report.display import Axis, clock, duration, shared_seconds, span
-from visil.report.html_pictures import STRIP, TALL, matrix_picture, moments, pictures
+from visil.report.html_pictures import STRIP, TALL, FramesAt, matrix_picture, moments, pictures
 from visil.report.lettering import shortened
 
 COLOURS = 4
@@ -47,10 +47,12 @@ def text(raw: str) -> str:
     return html.escape(printable(raw), quote=True)
 
 
-def pair_html(index: Index, pair: Pair, query: Named, target: Named, *, unfolded: bool) -> str:
+def pair_html(
+    index: Index, pair: Pair, query: Named, target: Named, frames_at: FramesAt, *, unfolded: bool
+) -> str:
     """A pair with its pictures, to unfold."""
     stretches = longest(pair.segments)
-    body = _strip(index, stretches, query, target) + _timeline(stretches, query, target)
+    body = _strip(index, stretches, query, target, frames_at) + _timeline(stretches, query, target)
     return (
         f'<details class="match"{" open" if unfolded else ""}><summary>{_label(query)} and {_label(target)} · '
         f'<span class="sure">confidence {percent(pair.confidence)}</span>, score {pair.score:.2f}'
@@ -103,7 +105,7 @@ def _label(one: Named) -> str:
     return f'<span class="number">{one.number}</span><bdi>{text(shortened(printable(one.name), LONGEST_NAME))}</bdi>'
 
 
-def _strip(index: Index, stretches: list[Segment], query: Named, target: Named) -> str:
+def _strip(index: Index, stretches: list[Segment], query: Named, target: Named, frames_at: FramesAt) -> str:
     """The same moments of both videos, one above the other."""
     if not stretches:
         return ""
@@ -111,8 +113,8 @@ def _strip(index: Index, stretches: list[Segment], query: Named, target: Named) 
     tenths = shared_seconds(stretches) < 2 * len(shown)  # or neighbours would show the same time
     upright = all(one.video.height > one.video.width for one in (query, target))
     largest = TALL if upright else STRIP
-    above = pictures(index.catalogue, query.video, [time for _, time, _ in shown], largest)
-    below = pictures(index.catalogue, target.video, [time for _, _, time in shown], largest)
+    above = pictures(index.catalogue, query.video, [time for _, time, _ in shown], largest, frames_at)
+    below = pictures(index.catalogue, target.video, [time for _, _, time in shown], largest, frames_at)
     items = []
     for place, (stretch, first, second) in enumerate(shown):
         one = _frame(above, place, query.number, first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,11 @@ from visil.index.duplicates import Pair
 from visil.index.identity import content_id, stamp_of
 from visil.localize import Segment
 from visil.report.display import Axis, shrink
+from visil.video import frames_at
 from visil.video.frames import Image
+
+FramesAt = Callable[[str, list[float], int], list[Image]]
+"""Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""
 
 CARD = (160, 120)
 """Largest width and height of a video's picture,"""
@@ -34,11 +39,13 @@ FRAMES = 960
 
 
 def pictures(
-    catalogue: Catalogue, video: Video, times: list[float], largest: tuple[int, int]
+    catalogue: Catalogue,
+    video: Video,
+    times: list[float],
+    largest: tuple[int, int],
+    frames_at: FramesAt = frames_at,
 ) -> list[str] | str:
     """Data URIs of the frames at ``times``; why there are none, where no file holds the video any more."""
-    from visil.video import frames_at
-
     reason = "no file holds it any more"
     for path in catalogue.paths(video.id) or [video.path]:
         try:

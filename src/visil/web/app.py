@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Scope
 from visil import __version__
 from visil.web import (
     problems,
+    routes_files,
+    routes_folders,
     routes_jobs,
     routes_library,
     routes_session,
@@ -56,7 +58,10 @@ def make_app(serving: Serving) -> ASGIApp:
         lifespan=lifespan,
     )
     problems.install(app)
-    for part in (routes_session, routes_library, routes_uploads, routes_work, routes_jobs):
+    for part in (
+        *(routes_session, routes_library, routes_folders, routes_uploads),
+        *(routes_files, routes_work, routes_jobs),
+    ):
         app.include_router(part.routes(serving))
 
     @app.get("/", include_in_schema=False)

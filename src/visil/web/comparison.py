@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,26 @@ from numpy.typing import NDArray
 
 from visil import comparing
 from visil.features import VideoFeatures
+from visil.localize import Segment
 from visil.model import ViSiL
+from visil.web.alignment import line_through
 
 SIDE = 1200
 """Frames a side of a matrix that is kept, at most: of longer videos every second frame, every third …"""
 
+MOST_LINES = 60
+"""Segments that the page shows, and so plays along a line of their own."""
+
 
 def keep_comparison(
-    model: ViSiL, folder: Path, query: VideoFeatures, target: VideoFeatures, refs: list[dict[str, Any]]
+    model: ViSiL,
+    folder: Path,
+    query: VideoFeatures,
+    target: VideoFeatures,
+    refs: list[dict[str, Any]],
+    segments: Sequence[Segment] = (),
 ) -> dict[str, Any]:
-    """Write S_f and S_v of a pair into a folder; returns what a result says of them."""
+    """Write S_f and S_v of a pair into a folder; returns what a result says of them, and of its segments."""
     rows, columns = (-(-len(video) // SIDE) for video in (query, target))
     with torch.inference_mode():
         frames, output = comparing.matrices(model, query.vectors[::rows], target.vectors[::columns])
@@ -46,7 +57,11 @@ def keep_comparison(
     )
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(fresh, folder)
-    return {**described, **times}
+    grids = query.timestamps[::rows].numpy(), target.timestamps[::columns].numpy()
+    lines = [line_through(segment, frames, *grids) for segment in segments[:MOST_LINES]]
+    lined = [{"line": line} for line in lines] + [{}] * (len(segments) - len(lines))
+    told = [segment.to_dict() | line for segment, line in zip(segments, lined, strict=True)]
+    return {**described, **times, "segments": told}
 
 
 def write_heatmap(matrix: NDArray[np.float32], path: Path, low: float) -> None:

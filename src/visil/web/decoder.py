@@ -1,8 +1,8 @@
 """A process that decodes videos which nobody vouches for: ``python -m visil.web.decoder MEMORY``.
 
-It may take so much address space and processor time, may write no file, and speaks through one pipe. Whatever a file
-does to it, the processes that asked live on (:mod:`visil.web.sandbox`). Requests are lines of JSON; answers are a
-length, a JSON header, and as many raw bytes as the header says.
+It may take so much address space and time, may write no file, and speaks through one pipe. Whatever a file does to
+it, the processes that asked live on (:mod:`visil.web.sandbox`). Requests are lines of JSON; answers are a length, a
+JSON header, and as many raw bytes as the header says; the last one to a request says that it is.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import io
 import json
 import os
 import resource
+import signal
 import struct
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,7 +26,8 @@ from visil.video.frames import Image
 
 Answer = tuple[dict[str, Any], bytes]
 
-BATCH = 32
+BATCH = 8
+"""Frames of an answer: few, so that a decoder that stands still is told from one that is slow."""
 JPEG_QUALITY = 78
 
 
@@ -33,15 +36,24 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     for line in requests:
         request = json.loads(line)
         allow_processor(float(request["seconds"]))
+        patience = max(1, round(float(request["idle"])))
         try:
+            signal.alarm(patience)
             for header, data in DOES[request["do"]](request):
+                signal.alarm(0)  # who asked may take its time to read
                 send(answers, header, data)
+                signal.alarm(patience)
+            last: dict[str, Any] = {"end": True}
         except VisilError as error:
-            send(answers, {"error": getattr(error, "reason", str(error))})
+            last = {"error": getattr(error, "reason", str(error))}
         except MemoryError:
-            send(answers, {"error": "decoding it needs more memory than it may have"})
+            last = {"error": "decoding it needs more memory than it may have"}
+        except BrokenPipeError:
+            raise
         except (OSError, ValueError, RuntimeError) as error:
-            send(answers, {"error": f"could not be decoded ({type(error).__name__})"})
+            last = {"error": f"could not be decoded ({type(error).__name__})"}
+        signal.alarm(0)
+        send(answers, last)
 
 
 def send(answers: BinaryIO, header: dict[str, Any], data: bytes = b"") -> None:
@@ -52,8 +64,7 @@ def send(answers: BinaryIO, header: dict[str, Any], data: bytes = b"") -> None:
 
 
 def _probe(request: dict[str, Any]) -> Iterator[Answer]:
-    info = probe(request["path"])
-    yield {"width": info.width, "height": info.height, "duration": info.duration, "codec": info.codec}, b""
+    yield {"info": asdict(probe(request["path"]))}, b""
 
 
 def _picture(request: dict[str, Any]) -> Iterator[Answer]:
@@ -78,23 +89,24 @@ def _fitted(shot: Image, width: int, height: int) -> Any:
     return ImageOps.pad(pillow.fromarray(shot), (width, height), pillow.Resampling.BILINEAR)
 
 
-def _raw(request: dict[str, Any]) -> Iterator[Answer]:
-    """One frame as it is, RGB."""
-    (shot,) = frames_at(request["path"], [request["time"]], int(request["height"]))
-    yield {"shape": list(shot.shape)}, np.ascontiguousarray(shot).tobytes()
+def _shots(request: dict[str, Any]) -> Iterator[Answer]:
+    """The frames at some times as they are, RGB."""
+    for shot in frames_at(request["path"], request["times"], int(request["height"])):
+        yield {"shape": list(shot.shape)}, np.ascontiguousarray(shot).tobytes()
 
 
 def _frames(request: dict[str, Any]) -> Iterator[Answer]:
-    """All sampled frames in batches, then how long the video is."""
+    """What the file says about itself, then all sampled frames in batches, each with how far the video was read."""
     sampling = Sampling(**request["sampling"])
     with stream_frames(request["path"], sampling, batch_size=BATCH) as stream:
-        yield {"expected": stream.info.duration and stream.info.duration * sampling.fps}, b""
+        yield {"info": asdict(stream.info)}, b""
         for batch in stream:
-            yield {"side": sampling.crop, "times": batch.timestamps.tolist()}, batch.images.tobytes()
-    yield {"duration": stream.duration}, b""
+            so_far = {"duration": stream.duration, "damaged": stream.damaged}
+            yield {"times": batch.timestamps.tolist(), **so_far}, batch.images.tobytes()
+    yield {"times": [], "duration": stream.duration, "damaged": stream.damaged}, b""
 
 
-DOES = {"probe": _probe, "picture": _picture, "raw": _raw, "frames": _frames}
+DOES = {"probe": _probe, "picture": _picture, "shots": _shots, "frames": _frames}
 
 
 def allow_processor(seconds: float) -> None:
@@ -136,6 +148,7 @@ def main() -> None:
     answers = own_output()
     confine(int(sys.argv[1]))
     try:
+        send(answers, {"ready": True})
         serve(sys.stdin.buffer, answers)
     except (BrokenPipeError, KeyboardInterrupt):
         os._exit(1)

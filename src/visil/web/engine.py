@@ -1,8 +1,9 @@
-"""A process that searches, compares and adds: ``python -m visil.web.engine INDEX STATE NICE``.
+"""A process that searches, compares and adds: ``python -m visil.web.engine INDEX STATE NICE THREADS LIMITS``.
 
 It holds the network, so that the server has little memory and its lists answer while this computes. Requests and
-answers are lines of JSON. One request at a time; an interrupt (SIGINT) ends the one that runs, as Ctrl-C ends
-``visil add``: everything finished so far is kept. It ends with the server, however that ends.
+answers are lines of JSON that carry the request's key; every request has a thread, so that a file is embedded while
+another search is at its exact stage. A request that is cancelled ends as Ctrl-C ends ``visil add``: everything finished
+so far is kept. The process ends with the server, however that ends.
 """
 
 from __future__ import annotations
@@ -10,19 +11,20 @@ from __future__ import annotations
 import json
 import logging
 import os
-import queue
-import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from visil.errors import VisilError
 from visil.web.decoder import own_output
+
+if TYPE_CHECKING:
+    from visil.web.work import Work
 
 Send = Callable[[dict[str, Any]], None]
 
@@ -30,85 +32,121 @@ TELL_EVERY_S = 0.2
 
 
 class Teller:
-    """Sends progress, but not too often."""
+    """Sends progress, but not too often; where the work is cancelled it ends it instead."""
 
     def __init__(self, send: Send) -> None:
+        self.cancelled = False
         self._send = send
         self._last = 0.0
+        self._news: dict[str, Any] | None = None
         self._finished: list[str] = []
+        self._lock = threading.Lock()
+        self._stops: list[Callable[[], None]] = []
 
     def __call__(self, done: int, total: int | None, unit: str, *, finished: str | None = None) -> None:
         """Where the work stands; ``finished`` is a file that is done with."""
-        if finished is not None:
-            self._finished.append(finished)
-        now = time.monotonic()
-        if now - self._last >= TELL_EVERY_S or done == total:
-            self._last = now
-            self._send({"done": done, "total": total, "unit": unit, "finished": self._finished})
-            self._finished = []
+        if self.cancelled:
+            raise KeyboardInterrupt
+        with self._lock:
+            waits = self._news is not None
+            self._news = {"done": done, "total": total, "unit": unit}
+            if finished is not None:
+                self._finished.append(finished)
+        if time.monotonic() - self._last >= TELL_EVERY_S or done == total:
+            self._tell()
+        elif not waits:  # what comes next may take long
+            later = threading.Timer(TELL_EVERY_S, self._tell)
+            later.daemon = True
+            later.start()
+
+    def _tell(self) -> None:
+        with self._lock:
+            news, finished = self._news, self._finished
+            self._news, self._finished, self._last = None, [], time.monotonic()
+        if news is not None:
+            self._send({**news, "finished": finished})
 
     def pending(self, files: list[str]) -> None:
         """Files that are about to be worked on."""
         for start in range(0, len(files), 1000):
             self._send({"pending": files[start : start + 1000]})
 
+    def cancel(self) -> None:
+        """End the work at its next step, and whatever it waits for now."""
+        self.cancelled = True
+        for stop in list(self._stops):
+            stop()
 
-class Interruptible:
-    """SIGINT raises KeyboardInterrupt while work runs, and does nothing between."""
+    @contextmanager
+    def ending(self, stop: Callable[[], None]) -> Iterator[None]:
+        """While this is waited for, ``stop`` is called when the work is cancelled."""
+        self._stops.append(stop)
+        try:
+            yield
+        finally:
+            self._stops.remove(stop)
 
-    def __init__(self) -> None:
-        self.busy = False
-        signal.signal(signal.SIGINT, self._interrupt)
 
-    def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
-        if self.busy:
-            self.busy = False  # a second one must not disturb the cleaning up
-            raise KeyboardInterrupt
+class Engine:
+    """Requests under way, and the work that they share."""
+
+    def __init__(self, make: Callable[[], Work], send: Send) -> None:
+        self._make = make
+        self._send = send
+        self._work: Work | None = None
+        self._opening = threading.Lock()
+        self._running: dict[str, Teller] = {}
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """A request is started, a word about one that runs is passed on."""
+        key = message["key"]
+        if message["do"] == "cancel":
+            if key in self._running:
+                self._running[key].cancel()
+            return
+        tell = self._running[key] = Teller(lambda said: self._send({"key": key, **said}))
+        threading.Thread(target=self._carry_out, args=(key, message, tell), daemon=True).start()
+
+    def _carry_out(self, key: str, request: dict[str, Any], tell: Teller) -> None:
+        answer = self._answer(request, tell)
+        self._running.pop(key, None)
+        self._send({"key": key, **answer})
+
+    def _answer(self, request: dict[str, Any], tell: Teller) -> dict[str, Any]:
+        try:
+            with self._opening:
+                work = self._work = self._work or self._make()
+            return {"result": work.do(request, tell)}
+        except KeyboardInterrupt:
+            return {"cancelled": True}
+        except VisilError as error:  # a decoder that was ended under it may be the reason
+            return {"cancelled": True} if tell.cancelled else {"error": str(error)}
+        except MemoryError:
+            return {"error": "there is not enough memory for that"}
+        except Exception as error:  # this process lives on; the traceback is for who runs the server
+            traceback.print_exc()
+            what = f"something went wrong in visil itself ({type(error).__name__})"
+            return {"error": f"{what}; the server's log says more"}
 
 
 def main() -> None:
     """Until standard input ends."""
     logging.basicConfig(format="visil: %(message)s", level=logging.WARNING)
-    folder, state, nice = sys.argv[1:4]
+    folder, state, nice, threads, limits = sys.argv[1:6]
     os.nice(int(nice))
     answers = own_output()
-    guard = Interruptible()
-    inbox: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, inbox), daemon=True).start()
+    writing = threading.Lock()
 
     def send(message: dict[str, Any]) -> None:
-        answers.write(json.dumps(message).encode() + b"\n")
-        answers.flush()
+        with writing:
+            answers.write(json.dumps(message).encode() + b"\n")
+            answers.flush()
 
     from visil.web.work import Work  # torch and all
 
-    work: Work | None = None
-    while True:
-        request = inbox.get()
-        try:
-            guard.busy = True
-            work = work or Work(Path(folder), Path(state), request["limits"])
-            result = work.do(request, Teller(send))
-            guard.busy = False
-            send({"result": result})
-        except KeyboardInterrupt:
-            send({"cancelled": True})
-        except VisilError as error:
-            guard.busy = False
-            send({"error": str(error)})
-        except MemoryError:
-            guard.busy = False
-            send({"error": "there is not enough memory for that"})
-        except Exception as error:  # this process lives on; the traceback is for who runs the server
-            guard.busy = False
-            traceback.print_exc()
-            what = f"something went wrong in visil itself ({type(error).__name__})"
-            send({"error": f"{what}; the server's log says more"})
-
-
-def _read(requests: BinaryIO, inbox: queue.Queue[dict[str, Any]]) -> None:
-    for line in requests:
-        inbox.put(json.loads(line))
+    engine = Engine(lambda: Work(Path(folder), Path(state), json.loads(limits), int(threads)), send)
+    for line in sys.stdin.buffer:
+        engine.hear(json.loads(line))
     os._exit(0)  # the server is gone; a collection survives that at any moment
 
 

@@ -5,18 +5,43 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from visil.errors import UsageError
+from visil.errors import UsageError, VideoError
 from visil.files import replacing
 from visil.index.catalogue import Video
 from visil.index.collection import Index
 from visil.index.duplicates import Duplicates, Pair, group
 from visil.localize import Segment
+from visil.web.sandbox import Decoder, Image
+
+if TYPE_CHECKING:
+    from visil.report.html_pictures import FramesAt
 
 
-def export(index: Index, result: Path, file: Path, form: str) -> None:
-    """Write a kept result as csv, json or html. Pairs judged "different" are out, those judged "same" are linked."""
+class OnceFailed:
+    """Frames of videos for a report; a file that cannot be decoded is not tried for every picture of it."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        self._reasons: dict[str, str] = {}
+
+    def __call__(self, path: str, times: list[float], height: int) -> list[Image]:
+        """As :func:`visil.video.frames_at`."""
+        if path in self._reasons:
+            raise VideoError(path, self._reasons[path])
+        try:
+            return self.decoder.frames_at(path, times, height)
+        except VideoError as error:
+            self._reasons[path] = error.reason
+            raise
+
+
+def export(index: Index, result: Path, file: Path, form: str, frames_at: FramesAt) -> None:
+    """Write a kept result as csv, json or html. Pairs judged "different" are out, those judged "same" are linked.
+
+    ``frames_at`` decodes the pictures of an HTML report.
+    """
     kept = json.loads(result.read_text("utf-8"))
     found = as_judged(index, kept)
     if form == "csv":
@@ -26,7 +51,7 @@ def export(index: Index, result: Path, file: Path, form: str) -> None:
     elif form == "html":
         from visil.report.html import write_report
 
-        write_report(index, found, file, min_confidence=kept["min_confidence"])
+        write_report(index, found, file, min_confidence=kept["min_confidence"], frames_at=frames_at)
     elif form == "json":
         with replacing(file) as fresh:
             fresh.write_text(json.dumps(found.to_dict()), "utf-8")

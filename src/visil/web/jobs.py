@@ -1,6 +1,7 @@
-"""Long work: taken on, done one after another in two lanes, followed, cancelled, and remembered over a restart.
+"""Long work: taken on, done one after another in three lanes, followed, cancelled, and remembered over a restart.
 
-Searches and comparisons have a lane and an engine of their own, so that they are answered while a folder is added.
+Searches and comparisons have an engine of their own, so that they are answered while a folder is added; those of files
+that must be embedded first have a lane beside those of videos whose features are known, which need not wait for them.
 """
 
 from __future__ import annotations
@@ -13,22 +14,24 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from visil.web.engine_link import EngineCancelled, EngineFailed, EngineLink
 from visil.web.job_store import JobStore, Record
-from visil.web.library import Library, iso
+from visil.web.library import Library
 from visil.web.problems import Problem
+from visil.web.rows import iso
 from visil.web.settings import Settings
 from visil.web.state import StateFolder
 
 logger = logging.getLogger("visil")
 
 UNITS = {"search": "frames", "compare": "frames", "duplicates": "videos", "add": "files"}
-QUICK = ("search", "compare")
 HEARTBEAT_S = 15.0
 SAVE_EVERY_S = 2.0
 
+Lane = Literal["videos", "files", "long"]
+LANES: tuple[Lane, ...] = ("videos", "files", "long")
 Ended = Callable[[Record], None]
 
 
@@ -40,10 +43,12 @@ class Jobs:
         self.library = library
         self.store = JobStore(state.jobs, state.results, settings.limits.kept_jobs)
         limits = settings.limits
-        self.quick = EngineLink(settings.index, state.folder, limits, nice=5)
-        self.long = EngineLink(settings.index, state.folder, limits, nice=10)
+        place, cores = (settings.index, state.folder, limits), len(os.sched_getaffinity(0))
+        self.quick = EngineLink(*place, nice=5, threads=cores)
+        self.long = EngineLink(*place, nice=10, threads=max(1, cores - 1))
+        self.reports = EngineLink(*place, nice=10, threads=1)
         self.on_end: list[Ended] = []
-        self._queues: dict[bool, asyncio.Queue[str]] = {True: asyncio.Queue(), False: asyncio.Queue()}
+        self._queues: dict[Lane, asyncio.Queue[str]] = {lane: asyncio.Queue() for lane in LANES}
         self._live: dict[str, Record] = {}
         self._running: dict[str, EngineLink] = {}
         self._changed = asyncio.Condition()
@@ -58,15 +63,15 @@ class Jobs:
             if job.kind == "add":  # what may be read is for this server to say, not for the one that was
                 job.request["roots"] = [os.fspath(root) for root in self.settings.roots]
             self._live[job.id] = job
-            self._queues[job.kind in QUICK].put_nowait(job.id)
-        self._tasks = [asyncio.create_task(self._lane(quick)) for quick in (True, False)]
+            self._queues[lane_of(job)].put_nowait(job.id)
+        self._tasks = [asyncio.create_task(self._serve(lane)) for lane in LANES]
 
     async def stop(self) -> None:
         """Stop working; what runs counts as running, and an addition is taken up by the next server."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for engine in (self.quick, self.long):
+        for engine in (self.quick, self.long, self.reports):
             await engine.stop()
         self.store.close()
 
@@ -82,7 +87,7 @@ class Jobs:
         job = Record(secrets.token_hex(12), kind, "waiting", title, request, progress, time.time())
         self.store.put(job)
         self._live[job.id] = job
-        self._queues[kind in QUICK].put_nowait(job.id)
+        self._queues[lane_of(job)].put_nowait(job.id)
         return job
 
     def get(self, job: str) -> Record:
@@ -102,7 +107,7 @@ class Jobs:
         if found.state == "waiting":
             await self._end(found, "cancelled")
         elif found.state == "running" and job in self._running:
-            self._running[job].interrupt()
+            self._running[job].interrupt(job)
         return found
 
     def check_listeners(self) -> None:
@@ -133,15 +138,15 @@ class Jobs:
 
     # ------------------------------------------------------------------ the work
 
-    async def _lane(self, quick: bool) -> None:
-        engine = self.quick if quick else self.long
-        queue = self._queues[quick]
+    async def _serve(self, lane: Lane) -> None:
+        engine = self.long if lane == "long" else self.quick
+        queue = self._queues[lane]
         while True:
             job = self._live.get(await queue.get())
             if job is None or job.state != "waiting":
                 continue
             await self._work(job, engine)
-            if not quick and queue.empty():
+            if lane == "long" and queue.empty():
                 await engine.stop()  # its memory is wanted elsewhere
 
     async def _work(self, job: Record, engine: EngineLink) -> None:
@@ -158,7 +163,7 @@ class Jobs:
             task.add_done_callback(told.discard)
 
         try:
-            result = await engine.ask(job.request, heard)
+            result = await engine.ask(job.request, heard, job.id)
             await asyncio.to_thread(self.store.keep_result, job.id, result)
             await self._end(job, "done")
         except EngineCancelled:
@@ -195,7 +200,7 @@ class Jobs:
         job.progress = {**job.progress, "left": None}
         if job.kind == "add":
             self.library.working(clear=True)
-            self.library.forget()
+            self.library.look_again()
         self._began.pop(job.id, None)
         self.store.put(job)
         self._live.pop(job.id, None)
@@ -207,6 +212,14 @@ class Jobs:
     async def _tell(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+
+def lane_of(job: Record) -> Lane:
+    """Where a job waits for its turn."""
+    if job.kind not in ("search", "compare"):
+        return "long"
+    refs = [job.request[name] for name in ("query", "target") if name in job.request]
+    return "videos" if all(ref["kind"] == "video" for ref in refs) else "files"
 
 
 def as_dict(job: Record) -> dict[str, Any]:

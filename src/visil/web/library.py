@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
 
-from visil.errors import printable
-from visil.index.catalogue import Catalogue
-from visil.index.identity import Stamp
-
-State = Literal["ready", "working", "failed"]
+from visil.errors import VideoError
+from visil.index.collection import Index
+from visil.index.identity import Stamp, content_id
+from visil.web.looks import Looks
+from visil.web.rows import Row, State
 
 OFTEN_S = 0.5
 """Seconds between two looks at a catalogue that keeps changing, at the least,"""
@@ -25,61 +20,8 @@ SHARE = 5
 """and this many times as long as a look takes."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A video, or a file that is being added or could not be."""
-
-    path: str
-    state: State
-    id: str | None = None
-    reason: str | None = None
-    duration: float | None = None
-    width: int | None = None
-    height: int | None = None
-    bytes: int | None = None
-    frames: int | None = None
-    added: float | None = None
-    files: tuple[tuple[str, Stamp], ...] = ()
-    """Every file that holds it, as it was when added."""
-
-    @cached_property
-    def name(self) -> str:
-        """The file's name, fit to print."""
-        return printable(os.path.basename(self.path) or self.path)
-
-    @cached_property
-    def found_by(self) -> str:
-        """What a filter looks through."""
-        return self.path.casefold()
-
-    def file(self) -> str | None:
-        """A file that is still the one that was added; None where there is none."""
-        for path, stamp in self.files:
-            try:
-                status = os.stat(path)
-            except (OSError, ValueError):
-                continue
-            if os.path.isfile(path) and Stamp(status.st_size, status.st_mtime_ns) == stamp:
-                return path
-        return None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As the API gives it."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "path": printable(self.path),
-            "state": self.state,
-            "reason": self.reason,
-            "duration": self.duration,
-            "width": self.width,
-            "height": self.height,
-            "bytes": self.bytes,
-            "frames": self.frames,
-            "added": iso(self.added),
-            "copies": [printable(path) for path, _ in self.files if path != self.path],
-            "playable": self.file() is not None,
-        }
+MOST_READ = 100_000
+"""Files whose content is remembered."""
 
 
 SORTS = {
@@ -108,15 +50,22 @@ class Snapshot:
         return self.orders[sort]
 
 
-class Library(Catalogue):
-    """A catalogue to look at; it notices when others change it."""
+class Library:
+    """The videos of a collection to look at; it notices when others change it."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, index: Index) -> None:
+        self.catalogue = index.catalogue
+        """For what the collection as a whole says."""
+        self._looks = Looks(index.folder)
         self._snapshot: Snapshot | None = None
         self._due = 0.0
         self._look_lock = threading.Lock()
         self._working: dict[str, None] = {}
+        self._read: dict[tuple[str, Stamp], str] = {}
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._looks.close()
 
     def working(self, *, begin: Iterable[str] = (), end: Iterable[str] = (), clear: bool = False) -> None:
         """Files that are about to be added, and those that are done with."""
@@ -147,10 +96,28 @@ class Library(Catalogue):
         """A video by its id."""
         return self.snapshot().by_id.get(video)
 
+    def held_by(self, row: Row) -> tuple[str, Stamp] | None:
+        """A file that still is what was added; None where there is none. One that was touched is read once to see."""
+        for path, stamp, unchanged in row.there():
+            if unchanged or self._holds(path, stamp, row.id):
+                return path, stamp
+        return None
+
+    def _holds(self, path: str, stamp: Stamp, video: str | None) -> bool:
+        if (path, stamp) not in self._read:
+            try:
+                found = content_id(Path(path))
+            except VideoError:
+                return False
+            if len(self._read) >= MOST_READ:
+                self._read.clear()
+            self._read[path, stamp] = found
+        return self._read[path, stamp] == video
+
     def snapshot(self) -> Snapshot:
         """The collection as it is, or was a moment ago while it keeps changing."""
         kept = self._snapshot
-        if kept is not None and (time.monotonic() < self._due or kept.version == self._version()):
+        if kept is not None and (time.monotonic() < self._due or kept.version == self._looks.version()):
             return kept
         with self._look_lock:
             if self._snapshot is not kept and self._snapshot is not None:
@@ -161,40 +128,14 @@ class Library(Catalogue):
             self._due = time.monotonic() + max(OFTEN_S, SHARE * took)
             return fresh
 
-    def forget(self) -> None:
+    def look_again(self) -> None:
         """Look again next time: this server itself has changed something."""
         self._due = 0.0
 
-    def _version(self) -> tuple[object, ...]:
-        (version,) = self._all("PRAGMA data_version")[0]
-        return id(self._db), version
-
     def _look_at_all(self) -> Snapshot:
-        version = self._version()
-        files: dict[int, list[tuple[str, Stamp]]] = defaultdict(list)
-        for path, video, size, modified in self._all(
-            "SELECT path, video, bytes, modified_ns FROM files ORDER BY path"
-        ):
-            files[video].append((os.fsdecode(path), Stamp(size, modified)))
-        rows = []
-        for number, video, duration, width, height, size, frames, added in self._all(
-            "SELECT number, id, duration, width, height, bytes, frames, added FROM videos"
-        ):
-            own = tuple(files.get(number, ()))
-            path = own[0][0] if own else ""
-            facts = (duration, width, height, size, frames, added)
-            rows.append(Row(path, "ready", video, None, *facts, own))
+        version = self._looks.version()
+        rows = self._looks.rows()
         by_id = {row.id: row for row in rows if row.id is not None}
-        for path, reason, size, at in self._all("SELECT path, reason, bytes, at FROM failures"):
-            known = None if size < 0 else size
-            rows.append(Row(os.fsdecode(path), "failed", reason=reason, bytes=known, added=at))
         by_path = {path: row for row in rows for path, _ in row.files}
         by_path |= {row.path: row for row in rows if row.state == "failed"}
         return Snapshot(version, rows, by_id, by_path)
-
-
-def iso(seconds: float | None) -> str | None:
-    """A moment as ISO 8601, in UTC."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -38,7 +38,7 @@ def _with_addresses(result: dict[str, Any]) -> dict[str, Any]:
 
 def duplicates(library: Library, result: dict[str, Any]) -> dict[str, Any]:
     """Groups with at least one video left in them."""
-    rows, said = library.snapshot().by_id, library.verdicts()
+    rows, said = library.snapshot().by_id, library.catalogue.verdicts()
 
     def judged(pair: dict[str, Any]) -> dict[str, Any]:
         low, high = sorted((pair["query"], pair["target"]))

@@ -66,7 +66,7 @@ def routes(serving: Serving) -> APIRouter:
         "/judgements", response_model=shapes.Judgements, tags=["duplicates"], summary="What people said"
     )
     async def judgements() -> dict[str, Any]:
-        said = await serving.listed(serving.library.verdicts)
+        said = await serving.listed(serving.index.catalogue.verdicts)
         return {"judgements": [{"a": a, "b": b, "verdict": verdict} for (a, b), verdict in said.items()]}
 
     @router.put(

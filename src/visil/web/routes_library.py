@@ -10,10 +10,11 @@ from fastapi.responses import Response
 
 from visil.errors import VideoError
 from visil.web import shapes
-from visil.web.library import Library, State
+from visil.web.library import Library
 from visil.web.pictures import picture_size
 from visil.web.problems import RESPONSES, Problem
 from visil.web.ranges import send_file
+from visil.web.rows import State
 from visil.web.serving import Serving, caller, changed
 
 JPEG: dict[int | str, dict[str, Any]] = {

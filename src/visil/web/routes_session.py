@@ -68,6 +68,6 @@ def _index(serving: Serving) -> dict[str, Any]:
     return {
         "name": printable(serving.settings.index.name),
         "videos": len(serving.library.snapshot().by_id),
-        "model": serving.library.fact("model") or "not chosen yet",
+        "model": serving.index.catalogue.fact("model") or "not chosen yet",
         "writable": serving.index.writable,
     }

@@ -14,11 +14,11 @@ from starlette.background import BackgroundTask
 
 from visil.errors import printable
 from visil.web import shapes
-from visil.web.engine_link import EngineCancelled, EngineFailed
+from visil.web.engine_link import EngineCancelled, EngineFailed, EngineLink
 from visil.web.jobs import as_dict, folder_of
-from visil.web.library import iso
 from visil.web.problems import RESPONSES, Problem
 from visil.web.results import duplicates as dressed_duplicates
+from visil.web.rows import iso
 from visil.web.serving import Serving, caller
 
 EXPORTS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8"}
@@ -118,7 +118,13 @@ def routes(serving: Serving) -> APIRouter:
             raise Problem(404, NO_DUPLICATES)
         file = serving.state.results / f"{last.id}-{secrets.token_hex(8)}.{form}"
         result = os.fspath(serving.jobs.store.result_file(last.id))
-        await _asked(serving, {"do": "export", "result": result, "file": os.fspath(file), "format": form})
+        # A report with pictures takes its time: searches need not wait for it.
+        engine = serving.jobs.reports if form == "html" else serving.jobs.quick
+        asked = {"do": "export", "result": result, "file": os.fspath(file), "format": form}
+        try:
+            await _asked(engine, asked)
+        finally:
+            await serving.jobs.reports.stop(only_idle=True)
         return FileResponse(
             file,
             media_type=EXPORTS[form],
@@ -151,7 +157,7 @@ def routes(serving: Serving) -> APIRouter:
                 raise Problem(404, f"There are frames 0 to {len(meta[f'{side}_times']) - 1}.")
             path = await _source(serving, meta["refs"][side == "target"])
             asked = {"comparison": comparison, "side": side, "frame": frame, "path": os.fspath(path)}
-            await _asked(serving, {"do": "attention", **asked, "file": os.fspath(file)})
+            await _asked(serving.jobs.quick, {"do": "attention", **asked, "file": os.fspath(file)})
         return FileResponse(file, media_type="image/png", headers=LASTING)
 
     @router.get(
@@ -185,10 +191,10 @@ def routes(serving: Serving) -> APIRouter:
     return router
 
 
-async def _asked(serving: Serving, request: dict[str, Any]) -> None:
+async def _asked(engine: EngineLink, request: dict[str, Any]) -> None:
     """Short work that is no job: the caller waits for it."""
     try:
-        await serving.jobs.quick.ask(request, lambda _: None)
+        await engine.ask(request, lambda _: None)
     except EngineFailed as error:
         raise Problem(422, str(error)) from error
     except EngineCancelled as error:

@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import select
+import signal
 import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from visil.errors import VideoError
-from visil.video import Sampling
+from visil.video import Frames, Sampling, VideoInfo
 from visil.web.settings import GIB, Limits
+
+T = TypeVar("T")
 
 MOST_HEADER = 1 << 20
 MOST_DATA = GIB
 """Of one answer: a batch of the largest frames is less."""
+CLOCK = 3
+"""Seconds on the clock for each of the processor's: other work runs here too."""
+START_S = 60.0
+"""Seconds until a new process must be ready; they are not the file's."""
 
+TIME_IS_UP = (-signal.SIGXCPU, -signal.SIGALRM)
+"""How a process ends that the system has ended for the time it took."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Threads reserve address space, and the processor is wanted elsewhere."""
 
-
-@dataclass(frozen=True)
-class Facts:
-    """What a video says about itself."""
-
-    width: int
-    height: int
-    duration: float | None
-    codec: str
+Image = NDArray[np.uint8]
 
 
 class Decoder:
@@ -58,98 +61,99 @@ class Decoder:
 
     def close(self) -> None:
         """End the process."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            for pipe in (self._child.stdin, self._child.stdout):
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
                 if pipe is not None:
                     pipe.close()
-            self._child = None
 
-    def probe(self, path: Path) -> Facts:
+    def kill(self) -> None:
+        """Let another thread's request fail at once."""
+        child = self._child
+        if child is not None:
+            child.kill()
+
+    def probe(self, path: Path) -> VideoInfo:
         """What a video says about itself; a :class:`VideoError` where it is none."""
-        with self._asked(path, "probe", self.limits.decode_picture_s) as answers:
-            header, _ = next(answers)
-            return Facts(
-                int(header["width"]), int(header["height"]), header["duration"], str(header["codec"])
-            )
+        (info,) = self._picture_of(path, "probe", lambda header, _: _info(header))
+        return info
 
     def picture(self, path: Path, times: Sequence[float], width: int, height: int) -> bytes:
         """The frames at some times side by side, as one JPEG."""
-        with self._asked(
-            path,
-            "picture",
-            self.limits.decode_picture_s,
-            times=list(times),
-            width=width,
-            height=height,
-        ) as answers:
-            return next(answers)[1]
+        size = {"times": list(times), "width": width, "height": height}
+        (data,) = self._picture_of(path, "picture", lambda _, data: bytes(data), **size)
+        return data
 
-    def frame(self, path: Path, time: float, height: int) -> NDArray[np.uint8]:
-        """The frame at a time, RGB [H, W, 3]."""
-        with self._asked(path, "raw", self.limits.decode_picture_s, time=time, height=height) as answers:
-            header, data = next(answers)
+    def frames_at(self, path: str | os.PathLike[str], times: Sequence[float], height: int) -> list[Image]:
+        """As :func:`visil.video.frames_at`."""
+
+        def shot(header: dict[str, Any], data: bytearray) -> Image:
             return np.frombuffer(data, np.uint8).reshape(header["shape"])
 
-    def frames(
-        self, path: Path, sampling: Sampling
-    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.float64], float | None]]:
-        """Batches of sampled frames with their times; the third is how many frames there may be in all.
+        return self._picture_of(Path(path), "shots", shot, times=list(times), height=height)
 
-        At last an empty batch, whose third is the duration.
+    def stream(self, path: Path, sampling: Sampling, seconds: float) -> DecodedStream:
+        """As :func:`visil.video.stream_frames`; ``seconds`` are the processor's."""
+        return DecodedStream(self, path, sampling, seconds)
+
+    def _picture_of(
+        self, path: Path, do: str, read: Callable[[dict[str, Any], bytearray], T], **more: object
+    ) -> list[T]:
+        return list(self.answers(path, do, self.limits.decode_picture_s, read, **more))
+
+    def answers(
+        self,
+        path: Path,
+        do: str,
+        seconds: float,
+        read: Callable[[dict[str, Any], bytearray], T],
+        **more: object,
+    ) -> Generator[T, None, None]:
+        """What ``read`` makes of the answers to one request.
+
+        A process that fails, talks nonsense or is too slow is ended, as is one whose answers are not all wanted.
         """
-        with self._asked(path, "frames", self.limits.decode_query_s, sampling=asdict(sampling)) as answers:
-            expected: float | None = None
-            for header, data in answers:
-                if "expected" in header:
-                    expected = header["expected"]
-                    continue
-                times = np.array(header.get("times", []), np.float64)
-                side = int(header.get("side", 1))
-                images = np.frombuffer(data, np.uint8).reshape(len(times), side, side, 3)
-                if "duration" in header:
-                    yield images, times, float(header["duration"])
-                    return
-                yield images, times, expected
-
-    @contextmanager
-    def _asked(
-        self, path: Path, do: str, seconds: float, **more: object
-    ) -> Iterator[Iterator[tuple[dict[str, Any], bytes]]]:
-        """The answers to one request; a process that fails or is too slow is ended, as is one left half-read."""
+        idle = min(self.limits.decode_idle_s, CLOCK * seconds)
+        request = {"do": do, "path": os.fspath(path), "seconds": seconds, "idle": idle, **more}
         with self._lock:
-            child = self._started()
-            assert child.stdin is not None
-            assert child.stdout is not None
-            slow = threading.Event()
-
-            def end() -> None:
-                slow.set()
-                child.kill()
-
-            timer = threading.Timer(3 * seconds, end)
-            timer.daemon = True
-            timer.start()
-            request = {"do": do, "path": os.fspath(path), "seconds": seconds, **more}
+            well = False
             try:
+                child = self._started()
+                assert child.stdin is not None
+                assert child.stdout is not None
                 child.stdin.write(json.dumps(request).encode() + b"\n")
-                child.stdin.flush()
-                yield _answers(child.stdout, path)
-            except VideoError as error:
-                if not isinstance(error, _Refused):
-                    self.close()
-                    raise
-                raise VideoError(path, error.reason) from error
+                left = CLOCK * seconds  # only waiting counts: what the answers are for takes its time
+                while True:
+                    asked = time.monotonic()
+                    header, data = _answer(child.stdout, asked + min(idle, left))
+                    left -= time.monotonic() - asked
+                    if "error" in header:
+                        well = True
+                        raise VideoError(path, str(header["error"]))
+                    if "end" in header:
+                        well = True
+                        return
+                    yield read(header, data)
+            except TimeoutError as error:
+                raise VideoError(path, "takes too long to decode") from error
             except (OSError, ValueError, KeyError, TypeError, EOFError, struct.error) as error:
-                self.close()
-                reason = "takes too long to decode" if slow.is_set() else "damaged: its decoder gave up on it"
+                slow = self._ended_by_time()
+                reason = "takes too long to decode" if slow else "damaged: its decoder gave up on it"
                 raise VideoError(path, reason) from error
-            except BaseException:
-                self.close()
-                raise
             finally:
-                timer.cancel()
+                if not well:
+                    self.close()
+
+    def _ended_by_time(self) -> bool:
+        """Whether the process has been ended for the time it took."""
+        if self._child is None:
+            return False
+        try:
+            return self._child.wait(1) in TIME_IS_UP
+        except subprocess.TimeoutExpired:
+            return False
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
@@ -159,31 +163,91 @@ class Decoder:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                bufsize=0,
                 start_new_session=True,  # Ctrl-C is for the server, which ends its children itself
                 env=os.environ | ONE_THREAD,
             )
+            assert self._child.stdout is not None
+            _answer(self._child.stdout, time.monotonic() + START_S)
         return self._child
 
 
-class _Refused(VideoError):
-    """The decoder itself says why a file cannot be read: it is well."""
+class DecodedStream:
+    """A video that is decoded elsewhere: as :class:`visil.video.FrameStream`."""
+
+    def __init__(self, decoder: Decoder, path: Path, sampling: Sampling, seconds: float) -> None:
+        self.duration = 0.0
+        self.damaged = 0
+        self._side = sampling.crop
+        self._batches = decoder.answers(path, "frames", seconds, self._read, sampling=asdict(sampling))
+        next(self._batches, None)  # sets ``info`` or fails
+        if not hasattr(self, "info"):
+            raise VideoError(path, "damaged: its decoder gave up on it")
+
+    info: VideoInfo
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._batches.close()
+
+    def __iter__(self) -> Iterator[Frames]:
+        for frames in self._batches:
+            if frames is not None and len(frames):
+                yield frames
+
+    def _read(self, header: dict[str, Any], data: bytearray) -> Frames | None:
+        if "info" in header:
+            self.info = _info(header)
+            return None
+        self.duration, self.damaged = float(header["duration"]), int(header["damaged"])
+        times = np.array(header["times"], np.float64)
+        if not (math.isfinite(self.duration) and np.isfinite(times).all()):
+            raise ValueError("times that are no numbers")
+        images = np.frombuffer(data, np.uint8).reshape(len(times), self._side, self._side, 3)
+        return Frames(images, times)
 
 
-def _answers(pipe: IO[bytes], path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
-    while True:
-        (length,) = struct.unpack("!I", _exactly(pipe, 4))
-        if length > MOST_HEADER:
-            raise ValueError(length)
-        header = json.loads(_exactly(pipe, length))
-        if "error" in header:
-            raise _Refused(path, str(header["error"]))
-        if not 0 <= header["bytes"] <= MOST_DATA:
-            raise ValueError(header["bytes"])
-        yield header, _exactly(pipe, header["bytes"])
+def _info(header: dict[str, Any]) -> VideoInfo:
+    """The facts of a file as a decoder tells them, which nobody vouches for either."""
+    told = header["info"]
+    return VideoInfo(
+        path=str(told["path"]),
+        width=int(told["width"]),
+        height=int(told["height"]),
+        duration=None if told["duration"] is None else float(told["duration"]),
+        fps=None if told["fps"] is None else float(told["fps"]),
+        codec=str(told["codec"]),
+        container=str(told["container"]),
+        bit_rate=None if told["bit_rate"] is None else int(told["bit_rate"]),
+        has_audio=bool(told["has_audio"]),
+    )
 
 
-def _exactly(pipe: IO[bytes], count: int) -> bytes:
-    data = pipe.read(count)
-    if len(data) < count:
-        raise EOFError  # the process was ended
+def _answer(pipe: IO[bytes], until: float) -> tuple[dict[str, Any], bytearray]:
+    (length,) = struct.unpack("!I", _exactly(pipe, 4, until))
+    if length > MOST_HEADER:
+        raise ValueError(length)
+    header = json.loads(_exactly(pipe, length, until))
+    if not 0 <= header["bytes"] <= MOST_DATA:
+        raise ValueError(header["bytes"])
+    return header, _exactly(pipe, header["bytes"], until)
+
+
+def _exactly(pipe: IO[bytes], count: int, until: float) -> bytearray:
+    """So many bytes; EOFError where the process was ended, TimeoutError where they do not come in time."""
+    data = bytearray(count)
+    view, done = memoryview(data), 0
+    waiting = select.poll()  # select() itself cannot watch files of high numbers
+    waiting.register(pipe, select.POLLIN)
+    while done < count:
+        if not waiting.poll(max(0.0, until - time.monotonic()) * 1e3):
+            raise TimeoutError
+        read: int = os.readv(pipe.fileno(), [view[done:]])
+        if read == 0:
+            raise EOFError
+        done += read
     return data

@@ -15,7 +15,7 @@ import anyio
 from fastapi import Request
 
 from visil.errors import printable
-from visil.index.collection import Index
+from visil.index.opening import opened
 from visil.web.job_store import Record
 from visil.web.jobs import Jobs
 from visil.web.library import Library
@@ -37,10 +37,10 @@ class Serving:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         limits = settings.limits
-        self.index = Index(settings.index)
+        self.index = opened(settings.index)
         """For what people change: verdicts and removals. It never loads the model."""
         self.state = StateFolder(settings.index)
-        self.library = Library(settings.index / "catalogue.sqlite")
+        self.library = Library(self.index)
         self.roots = Roots(settings.roots)
         self.jobs = Jobs(settings, self.state, self.library)
         self.uploads = Uploads(self.state.uploads, limits)
@@ -99,7 +99,8 @@ class Serving:
     def _file(self, path: str) -> dict[str, Any]:
         real = self.roots.resolve(path)
         row = self.library.snapshot().by_path.get(os.fspath(real))
-        if row is not None and row.id is not None and row.file() == os.fspath(real):
+        held = None if row is None else self.library.held_by(row)
+        if row is not None and row.id is not None and held is not None and held[0] == os.fspath(real):
             return {"kind": "video", "id": row.id, "name": row.name}
         name = printable(real.name)
         return {"kind": "path", "id": printable(path), "name": name, "path": os.fspath(real)}
@@ -140,16 +141,16 @@ class Serving:
             row = self.library.row(video)
             if row is None:
                 raise Problem(404, "There is no such video in this collection.")
-            path = row.file()
-            if path is None:
+            held = self.library.held_by(row)
+            if held is None:
                 raise Problem(
                     404,
                     f"{row.name}: no file holds this video any more, or it has changed since it was added.",
                 )
-            stamp = dict(row.files)[path]
+            path, stamp = held
             return Path(path), row.name, (stamp.size, stamp.modified_ns)
 
-        return await self.listed(find)
+        return await self.painted(find)
 
 
 def caller(request: Request) -> str:
@@ -164,7 +165,7 @@ async def changed(serving: Serving, change: Callable[[], T]) -> T:
         try:
             return change()
         finally:
-            serving.library.forget()
+            serving.library.look_again()
 
     if not serving.index.writable:
         raise Problem(403, "This collection cannot be written to: it is open for looking only.")

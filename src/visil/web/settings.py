@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,8 +43,12 @@ class Limits:
     """Address space of a process that decodes."""
     decode_query_s: float = 1800.0
     """Seconds that decoding a query may take, of the processor and three times as many on the clock,"""
+    decode_add_s: float = 12 * 3600.0
+    """decoding a video that is added,"""
     decode_picture_s: float = 20.0
     """and decoding a thumbnail."""
+    decode_idle_s: float = 180.0
+    """Seconds on the clock without a new frame after which a decoder counts as hanging."""
     waiting_jobs: int = 50
     kept_jobs: int = 200
     """Finished jobs that are remembered."""
@@ -101,6 +106,10 @@ def settle(
 
     Without ``roots``, files in the folder that the collection lies in may be added.
     """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(index)):
+        raise UsageError(
+            f"{printable(os.fspath(index))}: `visil serve` needs a collection in a folder, not a URL"
+        )
     resolved = []
     for root in roots or [Path(os.path.abspath(index)).parent]:
         try:

@@ -152,6 +152,23 @@ class Videos(BaseModel):
     videos: list[Video]
 
 
+class Entry(BaseModel):
+    """A folder or file on the server."""
+
+    name: str
+    path: str
+
+
+class Folder(BaseModel):
+    """What is in a folder that the server may read; without a path, which folders there are."""
+
+    path: str | None
+    above: str | None
+    folders: list[Entry]
+    videos: list[Entry]
+    more: bool
+
+
 class Upload(BaseModel):
     """A file that was sent."""
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from visil.errors import VideoError, printable
-from visil.video import VIDEO_SUFFIXES
+from visil.video import VIDEO_SUFFIXES, VideoInfo
 from visil.web.problems import Problem
-from visil.web.sandbox import Decoder, Facts
+from visil.web.sandbox import Decoder
 from visil.web.settings import MIB, Limits
 
 LOOK_EVERY_S = 20.0
@@ -29,7 +29,7 @@ class Uploaded:
     name: str
     path: Path
     size: int
-    facts: Facts
+    facts: VideoInfo
     used: float = field(default_factory=time.monotonic)
     pictures: dict[str, bytes] = field(default_factory=dict)
     """Thumbnails made so far: they go with the file."""
@@ -157,8 +157,8 @@ class Uploads:
             if held > self.limits.uploads_bytes or free < self.limits.disk_left:
                 raise Problem(507, "The server has no more room for uploaded files.")
 
-    async def _look_at(self, path: Path, name: str) -> Facts:
-        def probe() -> Facts:
+    async def _look_at(self, path: Path, name: str) -> VideoInfo:
+        def probe() -> VideoInfo:
             with Decoder(self.limits) as decoder:  # a process of its own for a file from outside
                 return decoder.probe(path)
 

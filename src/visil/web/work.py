@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from visil.cluster.serving import opened_for_serving
 from visil.errors import UsageError, VideoError, printable
 from visil.features import VideoFeatures
-from visil.index.background import Background
-from visil.index.collection import Index
 from visil.index.discover import discover
 from visil.index.extraction import AddProgress
 from visil.index.identity import stamp_of
@@ -23,8 +23,9 @@ from visil.match import Match
 from visil.model import ViSiL
 from visil.report.display import duration as duration_words
 from visil.web.comparison import keep_comparison
+from visil.web.decoders import Decoders
 from visil.web.engine import Teller
-from visil.web.export import export
+from visil.web.export import OnceFailed, export
 from visil.web.roots import Roots
 from visil.web.sandbox import Decoder
 from visil.web.settings import MIB, Limits
@@ -34,26 +35,26 @@ KEPT_FEATURES = 256 * MIB
 """Of files searched for lately, so that comparing one with a hit does not decode it again."""
 
 
-def workers() -> int:
-    """Threads for heavy work: one core is left to answer people, where there are several."""
-    return max(1, len(os.sched_getaffinity(0)) - 1)
-
-
 class Work:
-    """A collection with its model, and the queries seen lately."""
+    """A collection with its model, and the queries seen lately.
 
-    def __init__(self, folder: Path, state: Path, limits: dict[str, Any]) -> None:
-        torch.set_num_threads(workers())
+    Threads may share it: one embeds a file while another searches.
+    """
+
+    def __init__(self, folder: Path, state: Path, limits: dict[str, Any], threads: int = 1) -> None:
+        torch.set_num_threads(threads)
+        self.threads = threads
         self.state = state
         self.limits = Limits(**limits)
-        self.index = Index(folder)
+        self.index = opened_for_serving(folder)
         self._queries: OrderedDict[tuple[object, ...], VideoFeatures] = OrderedDict()
-        self._background: tuple[int, Background] | None = None
+        self._loading, self._embedding, self._exact = (threading.Lock() for _ in range(3))
 
     @property
     def model(self) -> ViSiL:
         """The collection's own."""
-        return self.index.model
+        with self._loading:
+            return self.index.model
 
     def do(self, request: dict[str, Any], tell: Teller) -> dict[str, Any]:
         """Carry out a request of the server's; large results go to a file and are named here."""
@@ -67,7 +68,9 @@ class Work:
             case "add":
                 return self.add(request["path"], [Path(root) for root in request["roots"]], tell)
             case "export":
-                export(self.index, Path(request["result"]), Path(request["file"]), request["format"])
+                with Decoder(self.limits) as decoder:
+                    result, file = Path(request["result"]), Path(request["file"])
+                    export(self.index, result, file, request["format"], OnceFailed(decoder))
                 return {}
             case "attention":
                 return self.attention(request)
@@ -81,7 +84,9 @@ class Work:
         features = self.features(query, tell)
         own = query["id"] if query["kind"] == "video" else None
         tell(0, None, "videos")
-        hits = self.index.search(features, k + (own is not None)) if len(self.index) else []
+        assert self.model is not None  # loaded here, not by two threads at once
+        with self._exact:
+            hits = self.index.search(features, k + (own is not None)) if len(self.index) else []
         return {
             "query": query_facts(query, features),
             "hits": [
@@ -96,10 +101,12 @@ class Work:
     ) -> dict[str, Any]:
         """A match with its matrices, which are kept in a folder of their own."""
         first, second = self.features(query, tell), self.features(target, tell)
-        common = self.common_here().beyond_typical(first)
-        (match,) = self.model.compare_many(first, [second], common=common)
-        folder = self.state / "comparisons" / comparison
-        matrices = keep_comparison(self.model, folder, first, second, [query, target])
+        tell(0, None, "videos")
+        model, folder = self.model, self.state / "comparisons" / comparison
+        with self._exact:
+            common = self.index.common_here().beyond_typical(first)
+            (match,) = model.compare_many(first, [second], common=common)
+            matrices = keep_comparison(model, folder, first, second, [query, target], match.segments)
         return {
             "comparison": comparison,
             "query": query_facts(query, first),
@@ -110,14 +117,6 @@ class Work:
             **matrices,
             "attention": self.model.attention is not None,
         }
-
-    def common_here(self) -> Background:
-        """What is common in the collection, as search sees it: sampled anew when it has changed by a tenth."""
-        count = len(self.index)
-        if self._background is None or abs(count - self._background[0]) > 0.1 * self._background[0]:
-            read = Background.read(self.model, self.index.store, self.index.catalogue)
-            self._background = (count, read)
-        return self._background[1]
 
     def features(self, query: dict[str, Any], tell: Teller) -> VideoFeatures:
         """Of a video of the collection as they are kept; of any other file from a process that only decodes."""
@@ -130,44 +129,48 @@ class Work:
         if known is not None and known[1] == stamp:
             return self.index.store.read(known[0], path=os.fspath(path))
         key = (os.fspath(path), stamp.size, stamp.modified_ns)
-        if key not in self._queries:
-            self._queries[key] = self.embed(path, query["name"], tell)
-        self._queries.move_to_end(key)
-        while len(self._queries) > 1 and sum(map(_bytes_of, self._queries.values())) > KEPT_FEATURES:
-            self._queries.popitem(last=False)
-        return self._queries[key]
+        with self._embedding:
+            if key not in self._queries:
+                self._queries[key] = self.embed(path, query["name"], tell)
+            self._queries.move_to_end(key)
+            while len(self._queries) > 1 and sum(map(_bytes_of, self._queries.values())) > KEPT_FEATURES:
+                self._queries.popitem(last=False)
+            return self._queries[key]
 
     def embed(self, path: Path, name: str, tell: Teller) -> VideoFeatures:
         """As :meth:`visil.ViSiL.embed`, but decoded elsewhere, and no longer than it may be."""
         vectors: list[torch.Tensor] = []
         blank: list[torch.Tensor] = []
         times: list[NDArray[np.float64]] = []
-        done, duration = 0, 0.0
+        done = 0
         most = self.limits.upload_seconds * self.model.config.sampling.fps
         try:
-            with Decoder(self.limits) as decoder:
-                for images, stamps, more in decoder.frames(path, self.model.config.sampling):
-                    if len(images) == 0:
-                        duration = more or 0.0
-                        continue
-                    done += len(images)
+            sampling, seconds = self.model.config.sampling, self.limits.decode_query_s
+            with (
+                Decoder(self.limits) as decoder,
+                tell.ending(decoder.kill),
+                decoder.stream(path, sampling, seconds) as stream,
+            ):
+                expected = round((stream.info.duration or 0.0) * sampling.fps)
+                for frames in stream:
+                    done += len(frames)
                     if done > most:
                         most_words = duration_words(self.limits.upload_seconds)
                         raise VideoError(
                             name, f"is longer than {most_words}; add it to the collection instead"
                         )
-                    part = self.model.embed_frames(images)
+                    part = self.model.embed_frames(frames)
                     assert part.blank is not None
                     vectors.append(part.vectors.half())
                     blank.append(part.blank)
-                    times.append(stamps)
-                    tell(done, max(done, round(more)) if more else None, "frames")
+                    times.append(frames.timestamps)
+                    tell(done, max(done, expected) if expected else None, "frames")
         except VideoError as error:
             raise VideoError(name, error.reason) from error  # not the path that an upload has here
         if not vectors:
             raise VideoError(name, "no frame could be decoded")
         stamped = torch.from_numpy(np.concatenate(times))
-        return VideoFeatures(torch.cat(vectors), stamped, duration, os.fspath(path), torch.cat(blank))
+        return VideoFeatures(torch.cat(vectors), stamped, stream.duration, os.fspath(path), torch.cat(blank))
 
     # ------------------------------------------------------------------ long work
 
@@ -199,7 +202,8 @@ class Work:
         def progress(state: AddProgress) -> None:
             tell(state.files, state.total, "files", finished=state.path)
 
-        report = self.index.add(files, workers=workers(), progress=progress)
+        with Decoders(self.limits) as decoders, tell.ending(decoders.kill):
+            report = self.index.add(files, workers=self.threads, progress=progress, decode=decoders.stream)
         return {
             "added": report.added,
             "unchanged": report.unchanged,
@@ -219,7 +223,7 @@ class Work:
         if not 0 <= request["frame"] < len(times):
             raise UsageError(f"there are frames 0 to {len(times) - 1}")
         with Decoder(self.limits) as decoder:
-            shot = decoder.frame(Path(request["path"]), times[request["frame"]], 288)
+            (shot,) = decoder.frames_at(request["path"], [times[request["frame"]]], 288)
         attention_picture(self.model, shot, Path(request["file"]))
         return {}
 
@@ -235,7 +239,6 @@ def _measured(match: Match) -> dict[str, Any]:
         "score": match.score,
         "confidence": match.confidence,
         "verdict": match.verdict,
-        "segments": [segment.to_dict() for segment in match.segments],
     }
 
 

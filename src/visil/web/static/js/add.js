@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { bdi, h, replace } from "./dom.js";
+import { folders } from "./folders.js";
 import { follow, jobsOf, panel } from "./jobs.js";
 import { announce, complain } from "./live.js";
 import { note } from "./router.js";
@@ -34,7 +35,7 @@ export async function show(root, { params, session, signal }) {
 
   root.append(
     h("p", { class: "lead" }, "Point at a folder. Each video is read once; your files stay where and as they are. Files that are already in, unchanged, are passed over."),
-    session.index.writable ? form(session, track) : h("p", { class: "notice" }, "This collection was opened for reading only, so nothing can be added. Start “visil serve” with a user who may write to it."),
+    session.index.writable ? form(session, track, signal) : h("p", { class: "notice" }, "This collection was opened for reading only, so nothing can be added. Start “visil serve” with a user who may write to it."),
     running, before);
 
   const { open, over } = await jobsOf("add", signal);
@@ -53,15 +54,13 @@ function ending(job) {
   return `${job.state === "cancelled" ? "stopped" : "done"}, ${when(job.finished ?? job.created)}`;
 }
 
-function form(session, track) {
-  const field = h("input", { id: "folder", required: true, list: "roots", autocomplete: "off", spellcheck: "false", placeholder: session.roots[0] ?? "/folder/of/videos" });
+function form(session, track, signal) {
+  const field = h("input", { id: "folder", required: true, autocomplete: "off", spellcheck: "false", placeholder: session.roots[0] ?? "/folder/of/videos" });
   const said = h("p", { class: "wrong", role: "alert" });
   const element = h("form", { class: "sheet" },
-    h("label", { for: "folder" }, "Folder or file on the server"), field,
-    h("datalist", { id: "roots" }, session.roots.map((root) => h("option", { value: root }))),
-    said, h("button", { class: "main" }, "Add"),
-    session.roots.length > 0 && h("p", { class: "faint" }, "The server may read ", session.roots.map((root, i) => [i > 0 && ", ",
-      h("button", { type: "button", class: "link", onclick: () => { field.value = root; field.focus(); } }, h("code", {}, root))]), "."));
+    h("label", { for: "folder" }, "Folder or file on the server: click to it, or write its path"), field, said,
+    folders({ signal, files: true, chosen: (path) => { field.value = path; } }),
+    h("button", { class: "main" }, "Add"));
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
     said.textContent = "";
@@ -88,7 +87,8 @@ function outcome(title, result) {
     h("p", { class: "name" }, bdi(title)),
     h("p", {}, said.length ? `Done: ${said.join(", ")}.` : "Done."),
     h("div", { class: "acts across" },
-      h("a", { class: "button main", href: "#/library?sort=-added" }, "To the library"),
+      h("a", { class: "button main", href: "#/search" }, "Search for a clip"),
+      h("a", { class: "button", href: "#/library?sort=-added" }, "To the library"),
       h("a", { class: "button", href: "#/duplicates" }, "Look for duplicates"),
       failed > 0 && h("a", { class: "button", href: "#/library?state=failed" }, "What failed, and why")),
   ];

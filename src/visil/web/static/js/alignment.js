@@ -1,7 +1,11 @@
 // Which moment of the target belongs to which of the query: a straight line through one point, with a speed.
 
-/** The line of a segment: {query, target, ratio}, ratio being target seconds for each second of the query. */
-export function ofSegment({ query: [a, b], target: [c, d] }) {
+/**
+ * The line of a segment: {query, target, ratio}, ratio being target seconds for each second of the query.
+ * A comparison knows it more finely than by the segment's ends.
+ */
+export function ofSegment(segment) {
+  const { query: [a, b], target: [c, d] } = segment.line ?? segment;
   return through(a, c, b > a && d > c ? (d - c) / (b - a) : 1);
 }
 

@@ -48,7 +48,7 @@ export class Desk {
     const { found } = this;
     this.judge = h("div", {});
     return h("section", { class: "sheet summary", "aria-label": "Result" },
-      h("div", {}, h("p", { class: "big" }, found.in_words || shares(found.segments)), verdict(found)),
+      h("div", {}, h("p", { class: "big" }, found.in_words || shares(found.segments), found.segments.length > 0 && [" of ", bdi(found.target.name)]), verdict(found)),
       h("div", {}, this.judge, h("p", { class: "faint" }, `score ${found.score.toFixed(2)} of at most 1`)));
   }
 

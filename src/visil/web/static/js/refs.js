@@ -12,13 +12,15 @@ export const written = (ref) => `${ref.kind}:${ref.id}`;
 /** For the API: {kind, id} → {video: "4f2a"}. */
 export const body = (ref) => ({ [ref.kind]: ref.id });
 
-/** Where the pictures and the stream of a video are; null for a file that the server only reads. */
+/** Where the pictures and the stream of a video are; null where there is none. */
 export function media(ref) {
-  if (!ref?.id || ref.kind === "path") return null;
-  const folder = `api/${ref.kind === "upload" ? "uploads" : "videos"}/${encodeURIComponent(ref.id)}`;
+  if (!ref?.id) return null;
+  const named = ref.kind === "path" ? { path: ref.id } : {};
+  const folder = ref.kind === "path" ? "api/files" : `api/${ref.kind === "upload" ? "uploads" : "videos"}/${encodeURIComponent(ref.id)}`;
+  const asked = (more) => (Object.keys({ ...named, ...more }).length ? `?${new URLSearchParams({ ...named, ...more })}` : "");
   return {
-    stream: `${folder}/stream`,
-    thumbnail: (at, width = 160) => `${folder}/thumbnail?at=${Math.max(0, at).toFixed(2)}&width=${width}`,
+    stream: `${folder}/stream${asked({})}`,
+    thumbnail: (at, width = 160) => `${folder}/thumbnail${asked({ at: Math.max(0, at).toFixed(2), width })}`,
   };
 }
 

@@ -18,7 +18,7 @@ export class Screen {
     this.stage = h("div", { class: "stage" });
     this.element = h("div", { class: "side" }, this.stage, this.word);
     if (source) this.load();
-    else this.useStills("The server reads this file but does not show it; send it or add it to the library to see it here.");
+    else this.useStills("This video cannot be shown.");
   }
 
   load() {

@@ -2,6 +2,7 @@
 
 import { Problem, get, post, upload } from "./api.js";
 import { bdi, debounce, h, replace } from "./dom.js";
+import { folders } from "./folders.js";
 import { hitList } from "./hits.js";
 import { follow, jobsOf, panel } from "./jobs.js";
 import { complain, failure } from "./live.js";
@@ -92,7 +93,7 @@ class Question {
     try {
       const sent = await upload(file, (share) => {
         bar.value = share;
-        said.textContent = `${bytes(Math.round(share * file.size))} of ${bytes(file.size)}`;
+        said.textContent = share < 1 ? `${bytes(Math.round(share * file.size))} of ${bytes(file.size)}` : `${bytes(file.size)} sent; the server takes a first look`;
       }, AbortSignal.any([stop.signal, this.signal]));
       await this.ask({ upload: sent.upload });
     } catch (error) {
@@ -130,7 +131,7 @@ class Question {
       h("h2", {}, "By path"),
       h("label", { for: "path" }, "A file that the server may read"), field, said,
       h("button", {}, "Search"),
-      roots.length ? h("p", { class: "faint" }, "It may read ", roots.map((root, i) => [i > 0 && ", ", h("code", {}, root)]), ".")
+      roots.length ? folders({ signal: this.signal, files: true, chosen: (path, folder) => { field.value = folder ? "" : path; } })
         : h("p", { class: "faint" }, "The server was started without a folder it may read: send the file instead."));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();

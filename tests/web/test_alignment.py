@@ -1,0 +1,50 @@
+"""The line that two players run along, against matrices whose line is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from visil.localize import Segment
+from visil.web.alignment import line_through
+
+
+def matrix(rows: int, columns: int, start: float, ratio: float) -> np.ndarray:
+    """Frames a second apart; the nearer the target's is to where the query's belongs, the more alike they are."""
+    away = np.arange(columns)[None] - (start + ratio * np.arange(rows)[:, None])
+    return np.exp(-(away**2) / 2).astype(np.float32)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(8, 40),
+    st.floats(0, 20),
+    st.floats(0.6, 2.0),
+    st.floats(-2.5, 2.5),
+    st.floats(-2.5, 2.5),
+)
+def test_ends_that_are_off_are_found_again(
+    rows: int, start: float, ratio: float, early: float, late: float
+) -> None:
+    end = start + ratio * (rows - 1)
+    columns = int(end) + 8
+    given_ends = (max(0.0, start + early), max(start + early + 1.0, end + late))
+    segment = Segment((0.0, float(rows - 1)), given_ends, 0.9)
+    line = line_through(
+        segment, matrix(rows, columns, start, ratio), np.arange(float(rows)), np.arange(float(columns))
+    )
+    assert line["query"] == [0.0, rows - 1]
+    # A quarter of a second is what ends move by; ends further off than they may move are not found.
+    if abs(given_ends[0] - start) <= 3 and abs(given_ends[1] - end) <= 3:
+        assert line["target"] == pytest.approx([start, end], abs=0.5)
+
+
+def test_where_nothing_moves_or_nothing_is_known_the_ends_stay() -> None:
+    times = np.arange(10.0)
+    segment = Segment((1.0, 8.0), (2.0, 9.0), 0.9)
+    for still in (np.full((10, 10), 0.9, np.float32), np.full((10, 10), np.nan, np.float32)):
+        assert line_through(segment, still, times, times) == {"query": [1.0, 8.0], "target": [2.0, 9.0]}
+    short = Segment((1.0, 2.0), (2.0, 3.0), 0.9)
+    assert line_through(short, matrix(10, 10, 0, 1), times, times)["target"] == [2.0, 3.0]
