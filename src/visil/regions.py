@@ -29,7 +29,8 @@ def imac(maps: Sequence[Tensor], levels: Sequence[int] = (3,)) -> Tensor:
 
 def regional_max(stage: Tensor, level: int) -> Tensor:
     """Maximum over each of level × level overlapping windows: [B, C, H, W] to [B, C, level, level]."""
-    (height, row_starts), (width, column_starts) = (region_windows(size, level) for size in stage.shape[-2:])
+    sizes = [int(size) for size in stage.shape[-2:]]  # constants to a tracer too
+    (height, row_starts), (width, column_starts) = (region_windows(size, level) for size in sizes)
     rows, columns = _even_step(row_starts), _even_step(column_starts)
     if rows and columns:
         covered = stage[..., : row_starts[-1] + height, : column_starts[-1] + width]

@@ -76,9 +76,22 @@ def export(
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Which; the default model if not given.")
     ] = None,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="As ONNX graphs that run without torch: docs/onnx.md.")
+    ] = False,
 ) -> None:
-    """Write a model with its backbone as config.json and model.safetensors."""
+    """Write a model with its backbone as config.json and model.safetensors, or as ONNX."""
     from visil.loading import load
 
-    load(model).save_pretrained(folder)
+    if not onnx:
+        load(model).save_pretrained(folder)
+        typer.echo(str(folder))
+        return
+    from visil.onnx import export_onnx
+
+    done = export_onnx(load(model), folder)
     typer.echo(str(folder))
+    typer.echo(
+        f"in ONNX Runtime as in torch: to {done.extractor_difference:.0e} (extractor)"
+        f" and {done.similarity_difference:.0e} (similarity)"
+    )
