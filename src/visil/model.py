@@ -14,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from visil import comparing, regions
+from visil import comparing, many_scores, regions
 from visil.attention import ContextAttention, HiddenAttention
 from visil.backbones import Backbone, backbone_spec
+from visil.backbones.fast import fast
 from visil.backbones.folding import folded
 from visil.backbones.weights import load_into, read_checkpoint
 from visil.blank import blank_frames
@@ -25,6 +26,8 @@ from visil.comparing import LongVideos
 from visil.config import ViSiLConfig
 from visil.errors import ModelError, UsageError, VideoError
 from visil.features import VideoFeatures
+from visil.kernels import gpu
+from visil.kernels.cpu_precision import Precision
 from visil.match import Match
 from visil.prefetch import prefetched
 from visil.whitening import Whitening
@@ -67,13 +70,19 @@ class ViSiL(nn.Module):
             "this model was loaded without a backbone: it compares features, but embeds nothing"
         )
         self._folded: list[Backbone] = []  # a list, so that torch does not take it for a part to save
+        self._fast: list[Backbone | None] = []
         self.register_load_state_dict_post_hook(_forget_folded)  # type: ignore[no-untyped-call]
         self.eval()
 
     # ------------------------------------------------------------------ videos to features
 
-    def embed(self, video: str | os.PathLike[str], *, progress: Progress | None = None) -> VideoFeatures:
-        """Features of a video file or a folder of images; decoding and the network run side by side."""
+    def embed(
+        self, video: str | os.PathLike[str], *, progress: Progress | None = None, fast_decode: bool = False
+    ) -> VideoFeatures:
+        """Features of a video file or a folder of images; decoding and the network run side by side.
+
+        ``fast_decode`` takes frames near the times of the grid that are cheap to decode (docs/performance-cpu.md).
+        """
         from visil.video import stream_frames
 
         vectors: list[Tensor] = []
@@ -81,7 +90,7 @@ class ViSiL(nn.Module):
         timestamps: list[NDArray[np.float64]] = []
         done = 0
         with (
-            stream_frames(video, self.config.sampling, batch_size=BATCH) as stream,
+            stream_frames(video, self.config.sampling, batch_size=BATCH, fast=fast_decode) as stream,
             prefetched(stream) as batches,
         ):
             for batch in batches:
@@ -117,7 +126,7 @@ class ViSiL(nn.Module):
 
     def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """L_N-iMAC (or the configured pooling) of frames uint8 [B, H, W, 3], before whitening: [B, R, C]."""
-        backbone = self._inference_backbone()
+        backbone = self._fast_backbone() or self._inference_backbone()
         pixels = _as_tensor(frames).to(self.device)
         count = len(pixels)
         if not backbone.training and count % 8:
@@ -131,6 +140,14 @@ class ViSiL(nn.Module):
         """Region vectors from the backbone's maps, each [B, C, H, W]: [B, R, C]."""
         chosen = [maps[i] for i in self.config.stages]
         if self.config.pooling == "imac":
+            if (
+                gpu.usable(chosen[0].device)
+                and chosen[0].dtype == torch.float16
+                and not torch.is_grad_enabled()
+            ):
+                from visil.kernels.gpu_extraction import imac
+
+                return imac(chosen, self.config.levels)
             return regions.imac(chosen, self.config.levels)
         pool: Callable[[Sequence[Tensor]], Tensor] = getattr(regions, self.config.pooling)
         return pool(chosen)
@@ -164,9 +181,21 @@ class ViSiL(nn.Module):
             self._folded = [folded(self.backbone)]
         return self._folded[0]
 
+    def _fast_backbone(self) -> Backbone | None:
+        """Where the backbone is not being trained: a copy for this device that makes the same features sooner."""
+        if self.backbone is None or self.backbone.training:
+            self._fast = []
+            return None
+        if not self._fast:
+            self._fast = [_copy_for_gpu(self.backbone) or fast(self.backbone, max(self.config.stages))]
+        return self._fast[0]
+
+    def _forget_copies(self) -> None:
+        self._folded, self._fast = [], []
+
     def _apply(self, *arguments: Any, **options: Any) -> ViSiL:
         """torch's hook behind ``to``, ``cuda``, ``half`` and the like: the folded copy is made anew after it."""
-        self._folded = []
+        self._forget_copies()
         super()._apply(*arguments, **options)  # type: ignore[no-untyped-call]
         return self
 
@@ -191,18 +220,28 @@ class ViSiL(nn.Module):
         return comparing.compare_many(self, self._features(query), map(self._features, targets), common)
 
     def scores(
-        self, query: VideoLike, targets: Iterable[VideoLike], *, long_videos: LongVideos = "exact"
+        self,
+        query: VideoLike,
+        targets: Iterable[VideoLike],
+        *,
+        long_videos: LongVideos = "exact",
+        precision: Precision | None = None,
     ) -> NDArray[np.float32]:
-        """CS_v of one query against many targets, and nothing else."""
+        """CS_v of one query against many targets, and nothing else.
+
+        ``precision``: "fp32", or "auto" for several times the speed at a difference of at most 0.002.
+        """
         _check_choice(long_videos)
         q = self._features(query)
+        if long_videos == "exact":
+            found = many_scores.scores(self, q, map(self._features, targets), precision)
+            return found.astype(np.float32)
         comparing.check(self, q, "query")
         results = []
         for target in targets:
             t = self._features(target)
             comparing.check(self, t, "target")
-            score = comparing.chunked_score if long_videos == "authors" else comparing.score
-            results.append(score(self, q.vectors, t.vectors))
+            results.append(comparing.chunked_score(self, q.vectors, t.vectors))
         return np.array(results, np.float32)
 
     def forward(self, query: Tensor, target: Tensor) -> Tensor:
@@ -251,7 +290,7 @@ class ViSiL(nn.Module):
         backbone = spec.build()
         load_into(backbone, read_checkpoint(path), str(path), backbone.unused_keys)
         self.backbone = backbone.eval().to(self.device)
-        self._folded = []
+        self._forget_copies()
         return self
 
     def save_pretrained(
@@ -299,10 +338,20 @@ class ViSiL(nn.Module):
             )
 
 
+def _copy_for_gpu(backbone: nn.Module) -> Backbone | None:
+    """In half precision with fused layers, where there is a GPU that can run them."""
+    first = next(backbone.parameters())
+    if not gpu.usable(first.device) or first.dtype != torch.float32:
+        return None
+    from visil.kernels.gpu_extraction import fused
+
+    return fused(backbone)
+
+
 def _forget_folded(model: nn.Module, _: object) -> None:
     """Weights were loaded: the folded copy is made anew."""
     assert isinstance(model, ViSiL)
-    model._folded = []
+    model._forget_copies()
 
 
 def _as_tensor(images: object) -> Tensor:

@@ -39,7 +39,7 @@ class SameConv2d(nn.Conv2d):
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """[B, C, H, W] to [B, C', ceil(H/stride), ceil(W/stride)]."""
         (top, bottom), (left, right) = (
-            _same_padding(size, kernel, stride)
+            same_padding(size, kernel, stride)
             for size, kernel, stride in zip(x.shape[-2:], self.kernel_size, self.stride, strict=True)
         )
         if top == bottom and left == right:  # cheaper without a padded copy
@@ -96,7 +96,7 @@ class EfficientNetLite(nn.Module):
             if row in STAGE_ENDS:
                 ends.append(len(blocks) - 1)
         self._blocks = nn.ModuleList(blocks)
-        self._stage_ends = tuple(ends)
+        self.stage_ends = tuple(ends)
         self._conv_head = SameConv2d(channels_in, 1280, 1)
         self._bn1 = _batch_norm(1280)
         self.channels: tuple[int, ...] = (*(blocks[end]._bn2.num_features for end in ends), 1280)
@@ -111,7 +111,7 @@ class EfficientNetLite(nn.Module):
         outputs = []
         for i, block in enumerate(self._blocks):
             x = block(x)
-            if i in self._stage_ends:
+            if i in self.stage_ends:
                 outputs.append(x)
         outputs.append(F.relu6(normed(self._conv_head, self._bn1, x)))
         return outputs
@@ -127,6 +127,7 @@ def _round_channels(channels: float, divisor: int = 8) -> int:
     return rounded + divisor if rounded < 0.9 * channels else rounded
 
 
-def _same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
+def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    """What TensorFlow adds before and after an axis, so that the output is ceil(size / stride)."""
     total = max((ceil(size / stride) - 1) * stride + kernel - size, 0)
     return total // 2, total - total // 2

@@ -10,7 +10,21 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from visil.cli import add, care, compare, demo, duplicates, evaluate, models, search, serve, tables, train
+from visil.cli import (
+    add,
+    bench,
+    care,
+    compare,
+    demo,
+    duplicates,
+    evaluate,
+    models,
+    search,
+    serve,
+    shards,
+    tables,
+    train,
+)
 from visil.errors import VisilError
 
 app = typer.Typer(
@@ -33,8 +47,10 @@ app.command("train")(train.train)
 app.command("fit-whitening")(train.fit_whitening)
 app.command("evaluate")(evaluate.evaluate)
 app.command("tables")(tables.tables)
+app.command("bench")(bench.bench)
 app.command("demo")(demo.demo)
 app.add_typer(models.app, name="models")
+app.add_typer(shards.app, name="shards")
 
 
 def _version(value: bool) -> None:

@@ -9,46 +9,98 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from visil.codes import encode
+from visil.kernels import gpu
+from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
+from visil.kernels.cpu_products import packed, products, tile_width, work_space
+from visil.kernels.joined import Joined
+from visil.kernels.signs import signs_only, straighten
 from visil.similarity import Reduction, best_few, reduced
 
 TILE_FRAMES = (128, 128)
 """Query and target frames of one tile: with nine regions, 5 MB of products, near the processor's cache."""
 
 
+GPU_FRAMES = 16384
+"""Target frames that a GPU is given at once."""
+
+
+CODED_FRAMES = 1024
+"""Target frames that are packed into bits at once."""
+
+
 class FrameMatrix:
     """The frame-to-frame matrix of one pair, computed where it is asked for.
 
-    ``query`` is [X, R, C], ``target`` is [Y, S, C], in any float dtype; the arithmetic is float32 (float64 for
-    float64 input). Equal to :func:`visil.similarity.frame_matrix` up to the order of additions.
+    ``query`` is [X, R, C], ``target`` is [Y, S, C] (or several such, joined), in any float dtype. The arithmetic is
+    float32 (float64 for float64 input), equal to :func:`visil.similarity.frame_matrix` up to the order of additions,
+    unless ``precision`` asks for less (:mod:`visil.kernels.cpu_precision`; on a processor only). Vectors that were kept
+    as signs are compared by the angles they stand for (:mod:`visil.kernels.signs`; in single precision).
     """
 
     def __init__(
         self,
         query: Tensor,
-        target: Tensor,
+        target: Tensor | Joined,
         *,
         symmetric: bool = False,
         inner: Reduction = "max",
         outer: Reduction = "mean",
+        precision: Precision | None = None,
     ) -> None:
         self.device = query.device
         self.dtype = torch.float64 if query.dtype == torch.float64 else torch.float32
         self.symmetric = symmetric
         self.inner: Reduction = inner
         self.outer: Reduction = outer
+        self.arithmetic: Arithmetic = arithmetic(precision)
+        if self.device.type != "cpu" or self.dtype == torch.float64:
+            self.arithmetic = "fp32"
         self._query = query
         self._target = target
         self.shape = (query.shape[0], target.shape[0])
+        self._parts: list[tuple[Tensor, tuple[int, int]]] = (
+            list(zip(target.videos, target.spans, strict=True))
+            if isinstance(target, Joined)
+            else [(target, (0, target.shape[0]))]
+        )
 
     def rows(self, start: int, stop: int) -> Tensor:
         """S_f[start:stop, :]."""
-        height, width = TILE_FRAMES
         result = torch.empty(stop - start, self.shape[1], dtype=self.dtype, device=self.device)
+        if self.device.type == "cpu" and self.dtype == torch.float32 and self._all_signs():
+            self._fill_from_bits(result, start, stop)
+            return result
+        if self.inner == "max" and self.dtype == torch.float32 and gpu.usable(self.device):
+            self._fill_on_gpu(result, start, stop)
+        elif self.arithmetic != "fp32":
+            self._fill_reduced(result, start, stop)
+        else:
+            self._fill(result, start, stop)
+        if self.dtype == torch.float32:
+            straighten(result, self._query, self._parts)
+        return result
+
+    def _fill_from_bits(self, result: Tensor, start: int, stop: int) -> None:
+        """``result`` written over with S_f[start:stop, :] of videos that were all kept as signs."""
+        from visil.kernels.cpu_hamming import coded_matrix
+
+        query = encode(self._query[start:stop], "binary")
+        for left in range(0, self.shape[1], CODED_FRAMES):
+            right = min(left + CODED_FRAMES, self.shape[1])
+            target = encode(torch.cat(self._target_pieces(left, right)), "binary")
+            result[:, left:right] = coded_matrix(
+                query, target, symmetric=self.symmetric, inner=self.inner, outer=self.outer
+            )
+
+    def _fill(self, result: Tensor, start: int, stop: int) -> None:
+        """``result`` written over with S_f[start:stop, :]."""
+        height, width = TILE_FRAMES
         for left in range(0, self.shape[1], width):
             right = min(left + width, self.shape[1])
             # Region-major and in the arithmetic's precision one tile at a time: a day of half-precision features
             # mapped from disk is never copied whole.
-            target = self._target[left:right].to(self.dtype).transpose(0, 1)
+            target = torch.cat(self._target_pieces(left, right)).to(self.dtype).transpose(0, 1)
             if self.inner == "mean" and not self.symmetric:
                 target = target.mean(dim=0, keepdim=True)  # linear: average first, multiply once
             target = target.contiguous()  # [S, y, C]
@@ -56,27 +108,79 @@ class FrameMatrix:
                 bottom = min(top + height, stop)
                 query = self._query[top:bottom].to(self.dtype).transpose(0, 1)  # [R, x, C]
                 result[top - start : bottom - start, left:right] = self._tile(query, target)
-        return result
+
+    @torch.no_grad()
+    def _fill_on_gpu(self, result: Tensor, start: int, stop: int) -> None:
+        """``result`` written over with S_f[start:stop, :], operands in half precision, as features are stored."""
+        from visil.kernels.triton_frames import frame_products, prepared
+
+        query = prepared(self._query[start:stop], torch.float16)
+        for left in range(0, self.shape[1], GPU_FRAMES):
+            right = min(left + GPU_FRAMES, self.shape[1])
+            target = prepared(torch.cat(self._target_pieces(left, right)).to(self.device), torch.float16)
+            part = result[:, left:right]
+            frame_products(query, target, part, outer=self.outer, symmetric=self.symmetric)
 
     def full(self) -> Tensor:
         """The whole matrix, [X, Y]."""
         return self.rows(0, self.shape[0])
+
+    def _all_signs(self) -> bool:
+        return signs_only(self._query) and all(signs_only(video) for video, _ in self._parts)
+
+    def _target_pieces(self, start: int, stop: int) -> list[Tensor]:
+        if isinstance(self._target, Joined):
+            return self._target.pieces(start, stop)
+        return [self._target[start:stop]]
 
     def _tile(self, query: Tensor, target: Tensor) -> Tensor:
         """One tile: ``query`` [R, x, C], ``target`` [S, y, C], returns [x, y]."""
         regions, x, channels = query.shape
         others, y, _ = target.shape
         flat = query.reshape(regions * x, channels) @ target.reshape(others * y, channels).T
-        products = flat.view(regions, x, others, y)
-        forward = _reduce(_reduce(products, self.inner, 2), self.outer, 0)
+        return self._pooled(flat.view(regions, x, others, y), 1.0)
+
+    @torch.no_grad()
+    def _fill_reduced(self, result: Tensor, start: int, stop: int) -> None:
+        """``result`` written over with S_f[start:stop, :] in reduced precision."""
+        height, space = TILE_FRAMES[0], work_space()
+        for top in range(start, stop, height):
+            bottom = min(top + height, stop)
+            query = packed([self._query[top:bottom]], self.arithmetic, space, "query")
+            width = tile_width(query.regions, self._target.shape[1], bottom - top)
+            for left in range(0, self.shape[1], width):
+                right = min(left + width, self.shape[1])
+                target = packed(self._target_pieces(left, right), self.arithmetic, space, "target")
+                tile = self._pooled(*products(query, target, space))
+                result[top - start : bottom - start, left:right] = tile
+
+    def _pooled(self, products: Tensor, step: float) -> Tensor:
+        """[R, x, S, y] to [x, y]; ``step`` is what a product of one stands for."""
+        forward = reduce_regions(_best(products, self.inner, 2, step), self.outer, 0)
         if not self.symmetric:
             return forward
         # The same products read the other way: each target region meets its best query region.
-        backward = _reduce(_reduce(products, self.inner, 0), self.outer, 1)
+        backward = reduce_regions(_best(products, self.inner, 0, step), self.outer, 1)
         return (forward + backward) / 2
 
 
-def _reduce(values: Tensor, how: Reduction, dim: int) -> Tensor:
+def _best(products: Tensor, how: Reduction, dim: int, step: float) -> Tensor:
+    """One dimension of products reduced, in single precision or more."""
+    if products.dtype in (torch.float32, torch.float64):
+        return reduce_regions(products, how, dim)
+    if how == "max":
+        if products.dtype == torch.bfloat16:  # whose amax torch does not vectorise along a middle dimension
+            planes = products.unbind(dim)
+            best = planes[0].clone()
+            for plane in planes[1:]:
+                torch.maximum(best, plane, out=best)
+            return best.float()
+        return products.amax(dim=dim).float().mul_(step)
+    return reduce_regions(products.float(), how, dim).mul_(step)
+
+
+def reduce_regions(values: Tensor, how: Reduction, dim: int) -> Tensor:
+    """:func:`visil.similarity.reduced` of few large planes: one dimension of regions, gone."""
     few = best_few(how)
     if few is not None:
         return _mean_of_best(values, few, dim)

@@ -268,7 +268,8 @@ class Trainer:
         """Validate, keep the model where none was better, and write it all down."""
         standing = self.standing
         score = self._validated()
-        if score > standing.best_map:  # of equal epochs the first: training on only costs what validation cannot see
+        # Of equal epochs the first: training on only costs what validation cannot see.
+        if score > standing.best_map:
             standing.best_map, standing.best_epoch = score, standing.epoch
             if self.processes.first:
                 self.model.save_pretrained(self.out)

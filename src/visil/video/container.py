@@ -32,6 +32,9 @@ AUDIO_DEMUXERS = "aac,ac3,aiff,amr,ape,caf,eac3,flac,mp3,w64,wav,wv"
 MAX_PIXELS = 15360 * 8640
 
 
+FAST_OPTIONS = {"skip_frame": "bidir", "skip_loop_filter": "all"}
+
+
 @contextmanager
 def plain_errors(path: AnyPath) -> Iterator[None]:
     """Turn whatever PyAV raises on a bad file into a :class:`VideoError` with a reason fit to read."""
@@ -52,8 +55,13 @@ def plain_errors(path: AnyPath) -> Iterator[None]:
 
 
 @contextmanager
-def open_video(path: AnyPath, threads: int = 1) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open a file and choose its video stream, ready to decode; closed on leaving."""
+def open_video(
+    path: AnyPath, threads: int = 1, *, fast: bool = False
+) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """Open a file and choose its video stream, ready to decode; closed on leaving.
+
+    ``fast``: no frames that are predicted from both sides, and no smoothing of block edges.
+    """
     kind_of(path)
     import av
     import av.error
@@ -80,7 +88,7 @@ def open_video(path: AnyPath, threads: int = 1) -> Iterator[tuple[InputContainer
     try:
         with plain_errors(path):
             stream = _video_stream(container, path)
-            stream.codec_context.options = decoder_options
+            stream.codec_context.options = decoder_options | (FAST_OPTIONS if fast else {})
             stream.codec_context.thread_count = threads
             stream.codec_context.thread_type = "NONE" if threads == 1 else "AUTO"
         yield container, stream

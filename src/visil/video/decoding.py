@@ -11,6 +11,7 @@ from visil.errors import VideoError, printable
 from visil.video.clock import Clock
 from visil.video.container import plain_errors
 from visil.video.paths import AnyPath
+from visil.video.skipping import Skipper
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -37,9 +38,13 @@ class TimedFrame(NamedTuple):
 
 
 class Decoder:
-    """Decodes one stream; what cannot be decoded is counted in ``damaged`` and passed over."""
+    """Decodes one stream; what cannot be decoded is counted in ``damaged`` and passed over.
+
+    With a ``skipper``, frames that no sample and no other frame needs are left out.
+    """
 
     def __init__(self, container: InputContainer, stream: VideoStream, path: AnyPath) -> None:
+        self.skipper: Skipper | None = None
         self.container = container
         self.stream = stream
         self.path = path
@@ -56,7 +61,11 @@ class Decoder:
         found = False
         for frame in self.decode_on():
             found = True
-            yield TimedFrame(frame, self.clock.tick(self.stamp(frame), self.held(frame)))
+            stamp = self.stamp(frame)
+            time = self.clock.tick(stamp, self.held(frame))
+            if self.skipper is not None and stamp is not None:
+                self.skipper.offset = time - stamp
+            yield TimedFrame(frame, time)
         if not found:
             if self.damaged:
                 raise VideoError(self.path, "damaged: not one frame can be decoded")
@@ -68,7 +77,7 @@ class Decoder:
         import av.error
 
         bad_in_a_row = 0
-        for packet in self._packets():
+        for packet in self._chosen():
             try:
                 with plain_errors(self.path):
                     frames = self.stream.codec_context.decode(packet)
@@ -83,6 +92,18 @@ class Decoder:
             if frames:
                 bad_in_a_row = 0
             yield from frames
+
+    def _chosen(self) -> Iterator[Packet[VideoStream] | None]:
+        """The packets, with the decoder told before each whether it may pass over a frame that none refers to."""
+        if self.skipper is None:
+            yield from self._packets()
+            return
+        context, skipping = self.stream.codec_context, False
+        for packet, needed in self.skipper.packets(self._packets()):
+            if needed == skipping:
+                skipping = not needed
+                context.skip_frame = "NONREF" if skipping else "DEFAULT"
+            yield packet
 
     def _packets(self) -> Iterator[Packet[VideoStream] | None]:
         """The stream's packets, then None, which makes the decoder give out what it still holds."""

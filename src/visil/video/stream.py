@@ -21,6 +21,7 @@ from visil.video.opencv import resize_and_crop
 from visil.video.paths import AnyPath, kind_of
 from visil.video.picture import Converter
 from visil.video.sampling import Sampling, TimeGrid, believable_rate, every_nth, stamp_tolerance
+from visil.video.skipping import Skipper
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -43,14 +44,23 @@ class FrameStream:
     """Packets that could not be decoded so far."""
 
     def __init__(
-        self, path: AnyPath, sampling: Sampling = DEFAULT_SAMPLING, batch_size: int = 32, threads: int = 1
+        self,
+        path: AnyPath,
+        sampling: Sampling = DEFAULT_SAMPLING,
+        batch_size: int = 32,
+        threads: int = 1,
+        *,
+        fast: bool = False,
     ) -> None:
         if batch_size < 1:
             raise UsageError(f"batch_size must be at least 1, not {batch_size}")
         if threads < 0:
             raise UsageError(f"threads must be 0 (as many as there are cores) or more, not {threads}")
+        if fast and sampling.mode == "count":
+            raise UsageError("fast decoding leaves frames out: it goes with mode 'time' only")
         self.path = path
         self.sampling = sampling
+        self.fast = fast
         self.duration = 0.0
         self.damaged = 0
         kind = kind_of(path)
@@ -92,8 +102,10 @@ class FrameStream:
             yield Sample(image, index / fps)
 
     def _video_samples(self, threads: int) -> Generator[Sample, None, None]:
-        with open_video(self.path, threads) as (container, stream), plain_errors(self.path):
+        with open_video(self.path, threads, fast=self.fast) as (container, stream), plain_errors(self.path):
             decoder = Decoder(container, stream, self.path)
+            if self.sampling.mode == "time" and not self.fast:
+                decoder.skipper = Skipper(self.sampling.fps, stamp_tolerance(decoder.tick), decoder.tick)
             converter = Converter(believable_pixel_aspect(stream.sample_aspect_ratio))
             frames = self._watched(decoder)
             first = next(frames)
@@ -143,13 +155,20 @@ class FrameStream:
 
 
 def stream_frames(
-    path: AnyPath, sampling: Sampling = DEFAULT_SAMPLING, batch_size: int = 32, *, threads: int = 1
+    path: AnyPath,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    batch_size: int = 32,
+    *,
+    threads: int = 1,
+    fast: bool = False,
 ) -> FrameStream:
     """Open a video, or a folder of images, and iterate over its sampled frames in batches.
 
     Memory does not grow with the length of the video. ``threads`` is for decoding; 0 means one per core.
+    ``fast`` takes the last frame before each time of the grid that is cheap to decode, some tenths of a second early,
+    with block edges: about twice as fast for H.264.
     """
-    return FrameStream(path, sampling, batch_size, threads)
+    return FrameStream(path, sampling, batch_size, threads, fast=fast)
 
 
 def read_frames(path: AnyPath, sampling: Sampling = DEFAULT_SAMPLING, *, threads: int = 1) -> Frames:

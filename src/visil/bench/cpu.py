@@ -1,0 +1,264 @@
+"""The processor's part of ``visil bench``: similarity, backbones, decoding, codes, memory, against plain formulas.
+
+Ours and the plain formula run in turns in one process, and the median counts: a busy machine slows both alike.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from visil.backbones import BACKBONES, Backbone
+from visil.backbones.fast import FastBackbone
+from visil.bench.rows import Row
+from visil.codes import Codes, encode
+from visil.comparator import Comparator
+from visil.kernels.cpu_hamming import coded_scores
+from visil.kernels.cpu_precision import ARITHMETICS, fastest, has_int8, integer_product
+from visil.many_scores import matrix_scores
+from visil.similarity import Reduction, frame_matrix, pool
+
+FRAMES = 103
+"""Of a video: the mean of FIVR-200K."""
+
+TARGETS = 16
+"""Compared at once with one query."""
+
+LENGTHS = (10, 30, 103, 300, 1000)
+LONGEST_PLAIN = 300
+"""Frames beyond which the plain formula would take gigabytes."""
+
+MODELS: dict[str, tuple[int, int, bool, Reduction, bool]] = {
+    "comparator, R=9, C=512": (9, 512, False, "mean", True),
+    "default model, R=14, C=256": (14, 256, True, "top3", False),
+}
+"""Regions, channels, symmetric, outer reduction, comparator."""
+
+
+def interleaved(works: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """Median seconds of each piece of work, all of them once a round, after one round to warm up."""
+    took: dict[str, list[float]] = {name: [] for name in works}
+    with torch.inference_mode():
+        for _ in range(rounds + 1):
+            for name, work in works.items():
+                start = time.perf_counter()
+                work()
+                took[name].append(time.perf_counter() - start)
+    return {name: median(times[1:]) for name, times in took.items()}
+
+
+def vectors(frames: int, regions: int, channels: int, seed: int) -> Tensor:
+    """Unit vectors in random directions, as a collection keeps them: float16 [frames, regions, channels]."""
+    generator = torch.Generator().manual_seed(seed)
+    return F.normalize(torch.randn(frames, regions, channels, generator=generator), dim=-1).half()
+
+
+def plain_score(
+    query: Tensor, target: Tensor, symmetric: bool, outer: Reduction, comparator: Comparator | None
+) -> float:
+    """CS_v as the paper writes it: einsum, maximum, mean, network, Chamfer similarity."""
+    matrix = frame_matrix(query, target.float(), symmetric=symmetric, outer=outer)
+    if comparator is not None:
+        matrix = comparator(matrix).clamp(-1, 1)
+    return float(pool(matrix, symmetric=symmetric))
+
+
+def products() -> Iterator[Row]:
+    """What matrix products reach here: the bound of all that follows."""
+    left, right = (torch.randn(1024, 512, generator=torch.Generator().manual_seed(i)) for i in (0, 1))
+    halves = left.bfloat16(), right.bfloat16()
+    steps = tuple((part * 30).clamp(-127, 127).to(torch.int8) for part in (left, right))
+    works: dict[str, Callable[[], object]] = {
+        "fp32": lambda: left @ right.T,
+        "bf16": lambda: halves[0] @ halves[1].T,
+    }
+    if has_int8():
+        works["int8"] = lambda: integer_product(steps[0], steps[1])
+    operations = 2 * 1024 * 1024 * 512 / 1e9
+    found = {name: operations / took for name, took in interleaved(works, 9).items()}
+    for name, speed in found.items():
+        yield Row(f"{name} matrix product", speed, "GFLOP/s", found["fp32"], speed / found["fp32"])
+    yield Row("threads", torch.get_num_threads(), "", note=f"precision auto is {fastest()}")
+
+
+def similarity() -> Iterator[Row]:
+    """Video pairs a second from features in memory to scores."""
+    for name, (regions, channels, symmetric, outer, network) in MODELS.items():
+        comparator = Comparator().eval() if network else None
+        query = vectors(FRAMES, regions, channels, 0).float()
+        targets = [vectors(FRAMES, regions, channels, i) for i in range(1, TARGETS + 1)]
+
+        works: dict[str, Callable[[], object]] = {
+            "plain": partial(plain_score, query, targets[0], symmetric, outer, comparator)
+        }
+        for chosen in ARITHMETICS:
+            works[chosen] = partial(
+                matrix_scores,
+                query,
+                targets,
+                symmetric=symmetric,
+                frame_pool=("max", outer),
+                comparator=comparator,
+                precision=chosen,
+            )
+        took = interleaved(works)
+        for chosen in ARITHMETICS:
+            speed, base = TARGETS / took[chosen], 1 / took["plain"]
+            bound = 2 * (FRAMES * regions) ** 2 * channels * speed / 1e9
+            yield Row(
+                f"{chosen}, {name}", speed, "pairs/s", base, speed / base, f"{bound:.0f} GFLOP/s of products"
+            )
+
+
+def lengths() -> Iterator[Row]:
+    """Time of one pair against the videos' length, in the fastest arithmetic, with the comparator."""
+    comparator = Comparator().eval()
+    for length in LENGTHS:
+        query, target = vectors(length, 9, 512, 0), vectors(length, 9, 512, 1)
+
+        def ours(query: Tensor = query, target: Tensor = target) -> object:
+            return matrix_scores(query, [target], comparator=comparator, precision="auto")
+
+        def plain(query: Tensor = query, target: Tensor = target) -> object:
+            return plain_score(query.float(), target, False, "mean", comparator)
+
+        works: dict[str, Callable[[], object]] = {"ours": ours}
+        if length <= LONGEST_PLAIN:
+            works["plain"] = plain
+        took = interleaved(works, 3 if length > 103 else 7)
+        base = took.get("plain")
+        yield Row(
+            f"time of a pair of {length} frames",
+            1e3 * took["ours"],
+            "ms",
+            None if base is None else 1e3 * base,
+            None if base is None else base / took["ours"],
+        )
+
+
+def backbones() -> Iterator[Row]:
+    """Frames a second; speed does not depend on the weights."""
+    for name, size, last in (("efficientnet-lite0", 288, 3), ("resnet50", 224, 3)):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = BACKBONES[name].build().eval()
+        frames = torch.randint(0, 256, (16, size, size, 3), dtype=torch.uint8)
+        ways: dict[str, Backbone] = {
+            "plain": network,
+            "fp32": FastBackbone(network, last),
+            "bf16": FastBackbone(network, last, torch.bfloat16),
+        }
+        took = interleaved({kind: partial(_maps, way, frames) for kind, way in ways.items()}, 3)
+        for kind in ("fp32", "bf16"):
+            speed, base = len(frames) / took[kind], len(frames) / took["plain"]
+            yield Row(f"{name}, {size} px, {kind}", speed, "frames/s", base, speed / base)
+
+
+def _maps(network: Backbone, frames: Tensor) -> list[Tensor]:
+    return network.stages(network.preprocess(frames))
+
+
+def decoding() -> Iterator[Row]:
+    """Video frames a second of one thread, 720p H.264 to samples; plain: every frame decoded, and no more."""
+    import av
+
+    from visil.video import Sampling, stream_frames
+
+    seconds = 10
+    sampling = Sampling(fit="whole", resize=288, crop=288)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "clip.mp4"
+        write_clip(file, seconds)
+
+        def plain() -> None:
+            with av.open(str(file)) as container:
+                container.streams.video[0].thread_count = 1
+                for _ in container.decode(video=0):
+                    pass
+
+        def ours(fast: bool) -> None:
+            with stream_frames(file, sampling, fast=fast) as stream:
+                for _ in stream:
+                    pass
+
+        took = interleaved({"plain": plain, "exact": lambda: ours(False), "fast": lambda: ours(True)})
+    notes = {"exact": "the same samples, resized", "fast": "samples some tenths of a second early"}
+    for kind, note in notes.items():
+        speed, base = 25 * seconds / took[kind], 25 * seconds / took["plain"]
+        yield Row(f"decode, {kind}", speed, "frames/s", base, speed / base, note)
+
+
+def write_clip(path: Path, seconds: int) -> None:
+    """Moving texture in 1280×720 H.264 at 25 frames a second."""
+    import av
+
+    canvas = np.random.default_rng(0).integers(0, 256, (90, 160, 3), np.uint8).repeat(10, 0).repeat(10, 1)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 1280, 720, "yuv420p"
+        stream.options = {"preset": "veryfast", "crf": "26"}
+        for i in range(25 * seconds):
+            top, left = int(90 + 80 * np.sin(i / 40)), int(160 + 150 * np.cos(i / 55))
+            picture = np.ascontiguousarray(canvas[top : top + 720, left : left + 1280])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+        container.mux(stream.encode(None))
+
+
+def codes() -> Iterator[Row]:
+    """Pairs a second of the default model's features in fewer bytes, compared as they are."""
+    regions, channels, symmetric, outer, _ = MODELS["default model, R=14, C=256"]
+    query = vectors(FRAMES, regions, channels, 0)
+    targets = [vectors(FRAMES, regions, channels, i) for i in range(1, TARGETS + 1)]
+    frame_pool: tuple[Reduction, Reduction] = ("max", outer)
+    works: dict[str, Callable[[], object]] = {
+        "plain": partial(plain_score, query.float(), targets[0], symmetric, outer, None),
+        "fp16": partial(
+            matrix_scores, query, targets, symmetric=symmetric, frame_pool=frame_pool, precision="fp32"
+        ),
+    }
+    kinds: tuple[Codes, ...] = ("int8", "binary")
+    for kind in kinds:
+        first, *others = (encode(video, kind) for video in (query, *targets))
+        works[kind] = partial(coded_scores, first, others, symmetric=symmetric, frame_pool=frame_pool)
+    took = interleaved(works)
+    sizes = {"fp16": 2 * channels, "int8": channels + 2, "binary": channels // 8 + 2}
+    for name, size in sizes.items():
+        speed, base = TARGETS / took[name], 1 / took["plain"]
+        note = f"{regions * size * 3600 / 1e6:.1f} MB an hour"
+        yield Row(f"{name} codes", speed, "pairs/s", base, speed / base, note)
+
+
+def memory() -> Iterator[Row]:
+    """What scoring one pair takes beyond its features; each in a process of its own."""
+    for length, with_plain in ((300, True), (1000, False), (2000, False)):
+        ours = _peak(length, "ours")
+        plain = _peak(length, "plain") if with_plain else None
+        ratio = None if plain is None or ours <= 0 else plain / ours
+        yield Row(f"memory for a pair of {length} frames", ours, "MB", plain, ratio)
+
+
+def _peak(length: int, how: str) -> float:
+    command = [sys.executable, "-m", "visil.bench.peak", str(length), how]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
+    "products": products,
+    "similarity": similarity,
+    "length": lengths,
+    "backbones": backbones,
+    "decode": decoding,
+    "codes": codes,
+    "memory": memory,
+}

@@ -1,0 +1,116 @@
+"""Which arithmetic the similarity engine uses on a processor: what was asked for, or what measures fastest here.
+
+- ``fp32``: the reference, and the default for everything that people see.
+- ``bf16``: products and comparator in bfloat16, summed in float32.
+- ``int8``: products of vectors rounded to 255 steps, summed exactly in integers; the comparator in bfloat16 where that
+  is the faster one. On a processor without the instructions the same numbers come out, slowly.
+- ``auto``: the fastest of the three, by a measurement of some milliseconds once in a process.
+
+A score read off S_f is within :data:`TOLERANCE` of the ``fp32`` one, whichever is chosen. A comparator may magnify what
+S_f differs by, in a network of random weights some ten times.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from visil.errors import UsageError
+
+Arithmetic = Literal["fp32", "bf16", "int8"]
+Precision = Literal["auto", "fp32", "bf16", "int8"]
+
+ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
+
+VARIABLE = "VISIL_PRECISION"
+"""The environment variable by which a user chooses for a whole process."""
+
+DEFAULT: Precision = "fp32"
+
+TOLERANCE = 2e-3
+"""What any of them changes a score read off S_f by, at most, for ℓ2-normalised vectors of 128 channels or more."""
+
+FEWEST_CHANNELS = 8
+"""torch 2.13 multiplies int8 matrices of one channel wrongly; so few are no work anyway."""
+
+WORTH = 1.3
+"""How many times faster than float32 another arithmetic must be to be chosen."""
+
+
+def checked(precision: str, origin: str = "precision") -> Precision:
+    """``precision``, if there is such a one; ``origin`` names where it was set."""
+    for known in get_args(Precision):
+        if precision == known:
+            return known
+    raise UsageError(f"{origin} must be one of {', '.join(get_args(Precision))}, not {precision!r}")
+
+
+def arithmetic(precision: Precision | None = None) -> Arithmetic:
+    """What to compute in: as asked; None: as :data:`VARIABLE` says, else :data:`DEFAULT`."""
+    if precision is None:
+        precision = checked(os.environ.get(VARIABLE) or DEFAULT, VARIABLE)
+    wanted = checked(precision)
+    return fastest() if wanted == "auto" else wanted
+
+
+@lru_cache(maxsize=1)
+def fastest() -> Arithmetic:
+    """The arithmetic that pays on this machine."""
+    speeds = measured()
+    best = max(speeds, key=lambda name: speeds[name])
+    return best if speeds[best] >= WORTH * speeds["fp32"] else "fp32"
+
+
+@lru_cache(maxsize=1)
+def measured() -> dict[Arithmetic, float]:
+    """GFLOP/s of matrix products by arithmetic, from some milliseconds of work; only those that are right here."""
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(512, 256, generator=generator) for _ in range(2))
+    work: dict[Arithmetic, Callable[[], Tensor]] = {"fp32": lambda: left @ right.T}
+    halves = left.bfloat16(), right.bfloat16()
+    work["bf16"] = lambda: halves[0] @ halves[1].T
+    if has_int8():
+        steps = tuple((part * 30).clamp(-127, 127).to(torch.int8) for part in (left, right))
+        work["int8"] = lambda: integer_product(steps[0], steps[1])
+    operations = 2 * left.shape[0] * right.shape[0] * left.shape[1]
+    times = {name: _shortest(run) for name, run in work.items()}
+    return {name: operations / took / 1e9 for name, took in times.items()}
+
+
+@lru_cache(maxsize=1)
+def has_int8() -> bool:
+    """Whether torch multiplies int8 matrices into exact int32 here: older instructions may saturate halfway."""
+    rows = torch.tensor([[127], [-127]], dtype=torch.int8).repeat(8, 256)
+    try:
+        found = torch._int_mm(rows, rows.T)
+    except (RuntimeError, AttributeError, NotImplementedError):
+        return False
+    return bool((found == (rows.double() @ rows.double().T).int()).all())
+
+
+def integer_product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+    """int8 [M, C] · int8 [N, C] into int32 [M, N], exactly."""
+    if not has_int8() or left.shape[1] < FEWEST_CHANNELS:
+        # Whole numbers below 2^53 are exact in float64: slow, but never wrong.
+        exact = (left.double() @ right.double().T).int()
+        return exact if out is None else out.copy_(exact)
+    if out is None:
+        return torch._int_mm(left, right.T)
+    return torch._int_mm(left, right.T, out=out)
+
+
+def _shortest(run: Callable[[], Tensor], rounds: int = 5) -> float:
+    """Seconds of the quickest run; on a busy machine the others are the neighbours' time."""
+    run()
+    took = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        run()
+        took.append(time.perf_counter() - start)
+    return max(min(took), 1e-9)
