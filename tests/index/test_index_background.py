@@ -139,9 +139,9 @@ def test_a_collection_that_grows_is_sampled_anew(
     for number in range(20):
         put(number)
     monkeypatch.setattr(background_module, "LEAST", 5)
-    first = index._common_here()
+    first = index.common_here()
     put(20)
-    assert index._common_here() is first
+    assert index.common_here() is first
     for number in range(21, 25):
         put(number)
-    assert index._common_here() is not first
+    assert index.common_here() is not first

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from visil.cli.cluster import GpusPerActor, RayAddress, joined
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
 
@@ -24,7 +25,7 @@ class Kind(StrEnum):
 
 def add(
     index: Annotated[
-        Path, typer.Argument(metavar="INDEX", help="The collection's folder; made where it is not.")
+        str, typer.Argument(metavar="INDEX", help="The collection's folder or URL; made where it is not.")
     ],
     paths: Annotated[
         list[str] | None,
@@ -39,7 +40,10 @@ def add(
         bool, typer.Option("--reference", help="Mark as originals that others are compared against.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads that decode; one for each core by default.")
+        int | None,
+        typer.Option(
+            min=1, help="Threads that decode; one for each core by default. With --ray: CPUs of the cluster."
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="For a new collection: its model.")
@@ -47,12 +51,14 @@ def add(
     codes: Annotated[
         Kind | None, typer.Option(help="For a new collection: how its features are kept; fp16 by default.")
     ] = None,
+    ray: RayAddress = None,
+    gpus_per_actor: GpusPerActor = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Add files and folders. Run it again to resume, or to take in what is new or changed."""
     from visil.codes import checked
-    from visil.index import Index
     from visil.index.discover import read_list, read_list_file
+    from visil.index.opening import opened
 
     wanted: list[str] = []
     for path in paths or []:
@@ -62,7 +68,15 @@ def add(
     if not wanted:
         raise UsageError("nothing to add: name files or folders, or give a --list")
     kind = None if codes is None else checked(codes.value)
-    with Index(index, model=model, codes=kind) as collection, add_progress(quiet=as_json) as progress:
+    with (
+        joined(ray, workers=workers, gpus=gpus_per_actor) as cluster,
+        opened(index, model=model, codes=kind) as collection,
+        add_progress(quiet=as_json) as progress,
+    ):
+        if cluster is not None:
+            from visil.cluster.ray_extraction import over
+
+            collection.engine = over(cluster, workers=workers, gpus_per_actor=gpus_per_actor)
         report = collection.add(wanted, workers=workers, reference=reference, progress=progress)
     if as_json:
         failed = [{"path": path, "reason": reason} for path, reason in report.failed]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from visil.errors import UsageError, printable
 
-IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="The collection's folder.")]
+IndexArgument = Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")]
 
 
 def info(
@@ -20,9 +19,9 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """How many videos, frames and bytes; which model; how features are kept; what could not be read."""
-    from visil.index import Index
+    from visil.index.opening import opened
 
-    with Index(index, create=False) as collection:
+    with opened(index, create=False) as collection:
         state = collection.info()
     if as_json:
         json.dump(state.to_dict(), sys.stdout)
@@ -45,9 +44,9 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Read everything in the collection and name what is damaged; exit status 1 where something is."""
-    from visil.index import Index
+    from visil.index.opening import opened
 
-    with Index(index, create=False) as collection:
+    with opened(index, create=False) as collection:
         problems = collection.verify(repair=repair)
     if as_json:
         json.dump({"problems": [{"what": p.what, "reason": p.reason} for p in problems]}, sys.stdout)
@@ -67,9 +66,9 @@ def remove(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids or paths of videos.")],
 ) -> None:
     """Take videos out of the collection. The files themselves are never touched."""
-    from visil.index import Index
+    from visil.index.opening import opened
 
-    with Index(index, create=False) as collection:
+    with opened(index, create=False) as collection:
         typer.echo(f"{collection.remove(ids)} removed from the collection")
 
 
@@ -80,9 +79,9 @@ def judge(
     verdict: Annotated[str, typer.Argument(help="same, different, or undo.")],
 ) -> None:
     """Record that two videos are the same or not a match; `duplicates` respects it, also after renames."""
-    from visil.index import Index
+    from visil.index.opening import opened
 
-    with Index(index, create=False) as collection:
+    with opened(index, create=False) as collection:
         match verdict:
             case "same":
                 collection.judge(a, b, "same")

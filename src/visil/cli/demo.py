@@ -48,9 +48,9 @@ def _collection(folder: Path) -> None:
     collection = make_collection(videos)
     _tell_truth(collection)
     typer.echo(f"$ visil add {index} {videos}")
-    add(index, [str(videos)])
+    add(str(index), [str(videos)])
     typer.echo(f"$ visil duplicates {index} --html {report}")
-    duplicates(index, html=report)
+    duplicates(str(index), html=report)
 
 
 def _tell_truth(collection: DemoCollection) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from visil.cli.cluster import RayAddress, opened_over
 from visil.cli.progress import pair_progress
 from visil.errors import UsageError, printable
 
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
 
 
 def duplicates(
-    index: Annotated[Path, typer.Argument(metavar="INDEX", help="The collection's folder.")],
+    index: Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")],
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave out pairs that are less sure.")
     ] = 0.5,
     references: Annotated[
         bool, typer.Option("--references", help="Compare new files with reference folders only.")
     ] = False,
+    ray: RayAddress = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="One row a pair and stretch.")] = None,
     html: Annotated[
@@ -34,9 +36,7 @@ def duplicates(
     for file in (csv, html):  # before the work, not after it
         if file is not None and not file.parent.is_dir():
             raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
-    from visil.index import Index
-
-    with Index(index, create=False) as collection:
+    with opened_over(index, ray) as collection:
         with pair_progress(quiet=as_json) as progress:
             found = collection.find_duplicates(
                 min_confidence, new_against_references=references, progress=progress

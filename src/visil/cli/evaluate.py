@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from visil.cli.cluster import RayAddress, joined
 from visil.errors import UsageError
 
 if TYPE_CHECKING:
+    from visil.cluster.ray_session import Cluster
     from visil.evaluation import Evaluation, Task
     from visil.evaluation.scoring import OnPairs
     from visil.index import AddProgress
@@ -69,6 +71,7 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Keep the scores, to evaluate them again with --scores."),
     ] = None,
+    ray: RayAddress = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Evaluate by a benchmark's own protocol: from videos, from a collection, or from a score file."""
@@ -78,6 +81,8 @@ def evaluate(
         raise UsageError("--scores needs no videos, index or model: leave either out")
     if scored_only and scores is None:
         raise UsageError("--scored-only goes with --scores; from videos, only those at hand count anyway")
+    if ray is not None and scores is not None:
+        raise UsageError("--ray has nothing to do for --scores: leave it out")
     from visil.evaluation import Task, write_predictions
     from visil.files import replacing
 
@@ -85,7 +90,8 @@ def evaluate(
     with ExitStack() as kept:
         # A place that cannot be written to is found out before the work, not after it.
         fresh = None if out_scores is None else kept.enter_context(replacing(out_scores))
-        result = _run(task, videos, pattern, scores, index, model, scored_only, as_json)
+        cluster = kept.enter_context(joined(ray))
+        result = _run(task, videos, pattern, scores, index, model, scored_only, as_json, cluster)
         if fresh is not None:
             write_predictions(fresh, result.predictions)
     if as_json:
@@ -104,6 +110,7 @@ def _run(
     model: str | None,
     scored_only: bool,
     quiet: bool,
+    cluster: Cluster | None,
 ) -> Evaluation:
     from visil.evaluation import evaluate_index, evaluate_scores, evaluate_videos
 
@@ -112,9 +119,16 @@ def _run(
     with _progress(quiet) as (on_add, on_pairs):
         if videos is None:
             assert index is not None
-            return evaluate_index(task, index, model=model, on_pairs=on_pairs)
+            return evaluate_index(task, index, model=model, on_pairs=on_pairs, cluster=cluster)
         return evaluate_videos(
-            task, videos, pattern=pattern, index=index, model=model, on_add=on_add, on_pairs=on_pairs
+            task,
+            videos,
+            pattern=pattern,
+            index=index,
+            model=model,
+            on_add=on_add,
+            on_pairs=on_pairs,
+            cluster=cluster,
         )
 
 

@@ -84,3 +84,18 @@ def pair_progress(quiet: bool = False) -> Iterator[Callable[[int, int, int], Non
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, pairs=0)
         yield lambda done, total, pairs: bar.update(task, completed=done, total=total, pairs=pairs)
+
+
+@contextmanager
+def count_progress(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for anything that is counted: done, in all, time left."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

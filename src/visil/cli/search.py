@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from visil.cli.cluster import RayAddress, opened_over
 from visil.cli.words import clock
 from visil.errors import printable
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def search(
-    index: Annotated[Path, typer.Argument(metavar="INDEX", help="The collection's folder.")],
+    index: Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")],
     queries: Annotated[
         list[str],
         typer.Argument(metavar="QUERY...", help="Videos, folders of images, or ids of the collection."),
@@ -26,13 +26,12 @@ def search(
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Compare with every video, not only with likely ones.")
     ] = False,
+    ray: RayAddress = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """What in INDEX shares footage with each QUERY, and where."""
-    from visil.index import Index
-
     answers = []
-    with Index(index, create=False) as collection:
+    with opened_over(index, ray) as collection:
         for query in queries:
             hits = collection.search(query, k, exhaustive=exhaustive)
             answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})

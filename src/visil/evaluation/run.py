@@ -6,6 +6,7 @@ import os
 from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from visil.errors import FileError, UsageError
 from visil.evaluation.benchmark import Benchmark, Figures
@@ -19,6 +20,9 @@ from visil.features import VideoFeatures
 from visil.index import Index
 from visil.index.extraction import OnProgress
 from visil.model import ViSiL
+
+if TYPE_CHECKING:
+    from visil.cluster.ray_session import Cluster
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,12 @@ def evaluate_videos(
     model: ViSiL | str | None = None,
     on_add: OnProgress | None = None,
     on_pairs: OnPairs | None = None,
+    cluster: Cluster | None = None,
 ) -> Evaluation:
     """A benchmark evaluated from videos on disk, as far as they are there.
 
     They are embedded into the collection ``index`` (by default beside them: ``evaluate-DATASET.visil``), which a run
-    that was stopped goes on with.
+    that was stopped goes on with. Embedding and scoring are spread over a ``cluster`` where one was joined.
     """
     benchmark = task.benchmark()
     wanted = _ids(benchmark)
@@ -99,14 +104,23 @@ def evaluate_videos(
         raise FileError(videos, f"holds none of the {len(benchmark.queries)} queries of {task.dataset}")
     folder = index or videos / f"evaluate-{task.dataset}.visil"
     with Index(folder, model=model) as collection:
+        if cluster is not None:
+            from visil.cluster.ray_extraction import over
+
+            collection.engine = over(cluster)
         report = collection.add(files.values(), progress=on_add)
         entries = {name: collection.catalogue.file(os.path.abspath(file)) for name, file in files.items()}
         known = {name: entry[0] for name, entry in entries.items() if entry is not None}
-        return _evaluated(task, benchmark, collection, known, report.failed, on_pairs)
+        return _evaluated(task, benchmark, collection, known, report.failed, on_pairs, cluster)
 
 
 def evaluate_index(
-    task: Task, index: Path, *, model: ViSiL | str | None = None, on_pairs: OnPairs | None = None
+    task: Task,
+    index: Path,
+    *,
+    model: ViSiL | str | None = None,
+    on_pairs: OnPairs | None = None,
+    cluster: Cluster | None = None,
 ) -> Evaluation:
     """A benchmark evaluated from a collection: its videos are known by the names of their files."""
     benchmark = task.benchmark()
@@ -124,7 +138,7 @@ def evaluate_index(
                 f"holds none of the {len(benchmark.queries)} queries of {task.dataset}: "
                 f"files are expected to be called by their ids, such as {benchmark.queries[0]}.mp4",
             )
-        return _evaluated(task, benchmark, collection, known, [], on_pairs)
+        return _evaluated(task, benchmark, collection, known, [], on_pairs, cluster)
 
 
 def _evaluated(
@@ -134,6 +148,7 @@ def _evaluated(
     known: dict[str, str],
     failed: list[tuple[str, str]],
     on_pairs: OnPairs | None,
+    cluster: Cluster | None,
 ) -> Evaluation:
     """Score everything that is ``known`` ({id: video of the collection}), then evaluate."""
     model = collection.model
@@ -148,7 +163,12 @@ def _evaluated(
 
     work = find_segments if "segments" in benchmark.measures else score_videos
     queries = [query for query in benchmark.queries if query in known]
-    answers = work(model, read, queries, candidates, on_pairs)
+    if cluster is None:
+        answers = work(model, read, queries, candidates, on_pairs)
+    else:
+        from visil.cluster.ray_evaluation import spread_scores
+
+        answers = spread_scores(cluster, collection, benchmark, known, queries, on_pairs)
     available = frozenset(known) - answers.unreadable
     figures = _figures(benchmark, answers.predictions, available)
     return Evaluation(task, figures, answers.predictions, model.config.name, failed)

@@ -56,16 +56,19 @@ def score_videos(
     queries: Sequence[str],
     candidates: Candidates,
     progress: OnPairs | None = None,
+    *,
+    targets: Sequence[str] | None = None,
 ) -> Answers:
     """CS_v of each query and each of its candidates, equal to :meth:`visil.ViSiL.scores`.
 
     Each block of targets is read once for as many queries as fit into memory, and each core takes a query.
+    ``targets``, in order, are those of a larger run that this one is part of: blocks are then cut as there.
     """
     reader = _Reader(model, read)
     scores: dict[str, QueryScores] = {}
     with _cores(model) as each:
         for held in _blocks(queries, reader, QUERY_BYTES):
-            scores |= _score_held(model, reader, held, candidates, each, progress)
+            scores |= _score_held(model, reader, held, candidates, each, progress, targets)
     return Answers(Predictions(scores), reader.unreadable)
 
 
@@ -76,10 +79,12 @@ def _score_held(
     candidates: Candidates,
     each: Each,
     progress: OnPairs | None,
+    targets: Sequence[str] | None,
 ) -> dict[str, QueryScores]:
     """Scores of queries whose vectors are at hand, in one pass over their candidates."""
     wanted = {query: frozenset(candidates(query)) for query, _ in held}
-    targets = sorted(frozenset().union(*wanted.values()))
+    if targets is None:
+        targets = sorted(frozenset().union(*wanted.values()))
     names: dict[str, list[str]] = {query: [] for query in wanted}
     values: dict[str, list[NDArray[np.float64]]] = {query: [np.empty(0)] for query in wanted}
     done = 0

@@ -16,10 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.codes import decode, encode
 from visil.features import VideoFeatures
 from visil.index.catalogue import Catalogue
 from visil.index.store import FeatureStore
 from visil.kernels import FrameMatrix
+from visil.kernels.signs import signs_only
 from visil.model import ViSiL
 
 SAMPLE = 256
@@ -51,21 +53,15 @@ class Background:
     @classmethod
     def of(cls, model: ViSiL, videos: Iterable[VideoFeatures]) -> Background:
         """The middle one of each video's frames that are not blank."""
-        frames = []
-        for video in videos:
-            shown = video.vectors if video.blank is None else video.vectors[~video.blank]
-            if len(shown):
-                frames.append(shown[len(shown) // 2])
-        return cls(model, frames)
+        frames = (middle_frame(video) for video in videos)
+        return cls(model, [frame for frame in frames if frame is not None])
 
     @classmethod
     def read(cls, model: ViSiL, store: FeatureStore, catalogue: Catalogue) -> Background:
         """From a collection: videos evenly spread over it."""
         numbers = catalogue.numbers()
-        places = np.linspace(0, max(0, len(numbers) - 1), SAMPLE).round().astype(int)
-        videos = catalogue.numbered([numbers[i] for i in np.unique(places) if numbers])
-        readable = (store.try_read(videos[number]) for number in sorted(videos))
-        return cls.of(model, (features for features in readable if features is not None))
+        videos = catalogue.numbered([numbers[i] for i in sampled(len(numbers))])
+        return cls.of(model, store.glimpses(videos[number] for number in sorted(videos)))
 
     def beyond_typical(self, query: VideoFeatures) -> NDArray[np.float32] | None:
         """What to take off the similarities of each frame of a query, [T]; None: nothing is known."""
@@ -77,10 +73,26 @@ class Background:
     @torch.inference_mode()
     def _alike(self, vectors: Tensor) -> NDArray[np.float32]:
         assert self._frames is not None
+        if signs_only(self._frames) and not signs_only(vectors):
+            # Signs are more like signs than like whole vectors: only among their own kind is "typical" typical.
+            vectors = decode(encode(vectors, "binary")).float()
         config = self._model.config
         inner, outer = config.frame_pool
         matrix = FrameMatrix(vectors, self._frames, symmetric=config.symmetric, inner=inner, outer=outer)
         return matrix.full().numpy()
+
+
+def sampled(videos: int) -> list[int]:
+    """Which of so many videos, in the order in which they came, the sample takes a frame of."""
+    if not videos:
+        return []
+    return [int(i) for i in np.unique(np.linspace(0, videos - 1, SAMPLE).round())]
+
+
+def middle_frame(video: VideoFeatures) -> Tensor | None:
+    """The middle one of a video's frames that are not blank, [R, C]; None where all are."""
+    shown = video.vectors if video.blank is None else video.vectors[~video.blank]
+    return shown[len(shown) // 2] if len(shown) else None
 
 
 def _mean_of_nearest(alike: NDArray[np.float32]) -> NDArray[np.float32]:

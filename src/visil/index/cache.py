@@ -33,25 +33,36 @@ class CandidateCache:
         self.catalogue = catalogue
         self.store = store
         self._candidates: CandidateIndex | None = None
+        self._version: object = None
+        """Of the catalogue when the candidates were last seen to fit it, with nothing left out."""
 
     def refresh(self, *, save: bool) -> CandidateIndex:
         """Candidates that are up to date with the catalogue; what changed is only kept on disk if told to."""
         if self._candidates is None:
             self._candidates = CandidateIndex(self.folder, self.dim)
             self._candidates.load()
+        version = self.catalogue.version()
+        if version == self._version:  # not a look at a million numbers for each search
+            return self._candidates
         present = set(self.catalogue.numbers())
+        self._update(present, save)
+        self._candidates.gone = self._candidates.numbers - present
+        self._version = version if present <= self._candidates.numbers else None
+        return self._candidates
+
+    def _update(self, present: set[int], save: bool) -> None:
+        assert self._candidates is not None
         wanted = present - self._left_out().keys()
         if wanted <= self._candidates.numbers and not _worn(self._candidates, present):
-            return self._candidates
+            return
         if not save:
             self._candidates, _ = self._updated(present)
-            return self._candidates
+            return
         with exclusive(self.folder / LOCK):
             self._candidates, left_out = self._updated(present)
             self._candidates.save()
             self.catalogue.set_fact("left_out", json.dumps(left_out))
             _delete_leftovers(self.folder)
-        return self._candidates
 
     def _updated(self, present: set[int]) -> tuple[CandidateIndex, Stamps]:
         """What is on disk with all that is missing and readable; and what is not readable."""

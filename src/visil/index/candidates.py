@@ -47,6 +47,9 @@ NEIGHBOURS = 64
 PROBES = 512
 """Vectors that a query looks with, as long as it has no more frames than that."""
 
+TIES = 1 << 14
+"""Frames that a probe looks through for those that are as near as the last of its nearest."""
+
 VOTE_POWER = 16
 """Of the similarity: one close frame says more than many vague ones."""
 
@@ -95,6 +98,37 @@ class Candidate:
     votes: float
 
 
+@dataclass(frozen=True)
+class Nearest:
+    """The nearest frames of some probes, in no order: which probe, how similar, which video the frame belongs to."""
+
+    probes: NDArray[np.int64]
+    similarity: NDArray[np.float32]
+    videos: NDArray[np.int64]
+
+    def cut(self, neighbours: int) -> Nearest:
+        """The best few of each probe, and all that are as near as the last of them: no matter of what came first."""
+        order = np.lexsort((-self.similarity, self.probes))
+        probes, similarity = self.probes[order], self.similarity[order]
+        starts = np.flatnonzero(np.diff(probes, prepend=-1))
+        sizes = np.diff(starts, append=len(probes))
+        last = similarity[starts + np.minimum(sizes, neighbours) - 1]
+        kept = similarity >= np.repeat(last, sizes)
+        return Nearest(probes[kept], similarity[kept], self.videos[order][kept])
+
+    def votes(self, frames: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Videos, rising, and the weight of the votes for each; ``frames``: which frame each probe belongs to."""
+        # A frame of the query votes once for a video: for its best match there.
+        voters = frames[self.probes]
+        order = np.lexsort((-self.similarity, self.videos, voters))
+        voters, similarity, numbers = voters[order], self.similarity[order], self.videos[order]
+        first = np.ones(len(order), bool)
+        first[1:] = (voters[1:] != voters[:-1]) | (numbers[1:] != numbers[:-1])
+        videos, places = np.unique(numbers[first], return_inverse=True)
+        weights = np.bincount(places, similarity[first].astype(np.float64) ** VOTE_POWER, len(videos))
+        return videos, weights.astype(np.float64)
+
+
 class CandidateIndex:
     """Frame vectors of a collection, searchable; kept in ``frames.faiss`` and ``frames.json``."""
 
@@ -103,6 +137,8 @@ class CandidateIndex:
         self.dim = dim
         self.numbers: set[int] = set()
         """Videos that are in it."""
+        self.gone: set[int] = set()
+        """Those among them that the collection no longer holds: nobody's neighbours."""
         self._index: Any = None
 
     @property
@@ -219,22 +255,45 @@ class CandidateIndex:
 
     def vote(self, probes: Probes, limit: int, *, neighbours: int = NEIGHBOURS) -> list[Candidate]:
         """The videos whose frames are nearest to the query's, strongest first."""
-        if self._index is None or self.frames == 0 or len(probes.vectors) == 0:
-            return []
-        similarity, entries = self._index.search(probes.vectors, min(neighbours, self.frames))
-        frames = np.repeat(probes.frames, similarity.shape[1])
-        similarity, entries = similarity.ravel(), entries.ravel()
-        real = (entries >= 0) & (similarity > 0)
-        frames, similarity, numbers = frames[real], similarity[real], entries[real] >> FRAME_BITS
-        # A frame of the query votes once for a video: for its best match there.
-        order = np.lexsort((-similarity, numbers, frames))
-        frames, similarity, numbers = frames[order], similarity[order], numbers[order]
-        first = np.ones(len(order), bool)
-        first[1:] = (frames[1:] != frames[:-1]) | (numbers[1:] != numbers[:-1])
-        videos, places = np.unique(numbers[first], return_inverse=True)
-        weights = np.bincount(places, similarity[first].astype(np.float64) ** VOTE_POWER, len(videos))
+        videos, weights = self.nearest(probes.vectors, neighbours).votes(probes.frames)
         best = np.lexsort((videos, -weights))[:limit]
         return [Candidate(int(videos[i]), float(weights[i])) for i in best]
+
+    def nearest(self, vectors: NDArray[np.float32], neighbours: int = NEIGHBOURS) -> Nearest:
+        """The nearest frames of each vector, of videos that are still there; ties for the last place are all in.
+
+        So the answer does not depend on the order in which videos came, nor on what was removed (where the index is
+        exact: codes of IVF-PQ tie all the time, and there they are taken as they come).
+        """
+        rows = np.arange(len(vectors) if self.frames else 0)
+        parts: list[Nearest] = []
+        asked = min(neighbours + 1, self.frames)
+        gone = np.array(sorted(self.gone), np.int64)
+        while len(rows):
+            similarity, entries = self._index.search(vectors[rows], asked)
+            videos = entries >> FRAME_BITS
+            real = (entries >= 0) & (similarity > 0) & ~np.isin(videos, gone)
+            whole = asked == self.frames or asked >= TIES or not (self._is_flat or len(gone))
+            done = np.full(len(rows), whole) | (similarity[:, -1] <= 0) | (entries[:, -1] < 0)
+            if not whole:
+                enough = real.sum(axis=1) > neighbours
+                # The last of the nearest: at this place among those that count, with something less near after it.
+                place = np.argmax(np.cumsum(real, axis=1) == neighbours, axis=1)
+                last = np.take_along_axis(similarity, place[:, None], axis=1)[:, 0]
+                done |= enough & (not self._is_flat or (last > similarity[:, -1]))
+            chosen = real & done[:, None]
+            probes = np.broadcast_to(rows[:, None], chosen.shape)[chosen]
+            parts.append(Nearest(probes, similarity[chosen], videos[chosen]))
+            rows = rows[~done]
+            asked = min(4 * asked, max(TIES, neighbours), self.frames)
+        if not parts:
+            return Nearest(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.int64))
+        found = Nearest(*(np.concatenate(some) for some in zip(*map(_fields, parts), strict=True)))
+        return found.cut(neighbours)
+
+
+def _fields(nearest: Nearest) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    return nearest.probes, nearest.similarity, nearest.videos
 
 
 def lists_for(frames: int) -> int:

@@ -66,6 +66,8 @@ class Failure:
 class Catalogue(Database):
     """Opens or creates ``catalogue.sqlite`` in a folder."""
 
+    _counted: tuple[object, tuple[int, int, float]] | None = None
+
     # ------------------------------------------------------------------ facts about the collection
 
     def fact(self, key: str) -> str | None:
@@ -133,6 +135,12 @@ class Catalogue(Database):
             )
             return gone
 
+    def forget(self, path: str) -> list[str]:
+        """What was known of a path, as a file or as a failure, is gone. Returns the videos that no file holds since."""
+        with self.writing() as db:
+            db.execute("DELETE FROM failures WHERE path = ?", (os.fsencode(path),))
+            return _take_out(db, [os.fsencode(path)])
+
     def file(self, path: str) -> tuple[str, Stamp] | None:
         """The video that a path held when last seen, and the file's stamp then."""
         row = self._one(
@@ -159,10 +167,15 @@ class Catalogue(Database):
         return self._one("SELECT 1 FROM videos WHERE id = ?", video) is not None
 
     def count(self) -> tuple[int, int, float]:
-        """Videos, frames and seconds in all."""
-        row = self._one("SELECT count(*), coalesce(sum(frames), 0), coalesce(sum(duration), 0) FROM videos")
-        assert row is not None
-        return int(row[0]), int(row[1]), float(row[2])
+        """Videos, frames and seconds in all; counted anew where something was written."""
+        version = self.version()
+        if self._counted is None or self._counted[0] != version:
+            row = self._one(
+                "SELECT count(*), coalesce(sum(frames), 0), coalesce(sum(duration), 0) FROM videos"
+            )
+            assert row is not None
+            self._counted = version, (int(row[0]), int(row[1]), float(row[2]))
+        return self._counted[1]
 
     def videos(self) -> Iterator[Video]:
         """All videos, by number, a page at a time: readable while others write."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,49 +19,26 @@ from visil.features import VideoFeatures
 from visil.index.background import Background
 from visil.index.cache import CandidateCache, clear_leftovers
 from visil.index.candidates import CandidateIndex, Probes
-from visil.index.catalogue import Catalogue, Failure, Judgement, Video
+from visil.index.catalogue import Catalogue, Judgement, Video
+from visil.index.condition import IndexInfo, Problem
 from visil.index.discover import discover
 from visil.index.duplicates import Duplicates, Group, OnPairs, find_duplicates
-from visil.index.extraction import AddReport, Extraction, OnProgress
+from visil.index.extraction import AddReport, Decode, Extraction, OnProgress
 from visil.index.identity import stamp_of
 from visil.index.lock import can_write
+from visil.index.remote_objects import is_url
 from visil.index.search import Hit, rank
 from visil.index.store import FeatureStore
 from visil.loading import load
 from visil.model import ViSiL
+
+__all__ = ["CANDIDATES", "Index", "IndexInfo", "Problem"]
 
 CANDIDATES = 100
 """Videos that a search compares exactly, at the least."""
 
 # What a process killed while it made the folder may have left: no reason to refuse it.
 OWN = {"features", *(f"catalogue.sqlite{end}" for end in ("", "-wal", "-shm", "-journal"))}
-
-
-@dataclass(frozen=True)
-class IndexInfo:
-    """The state of a collection."""
-
-    folder: str
-    model: str
-    codes: Codes
-    """What features are kept as."""
-    videos: int
-    frames: int
-    hours: float
-    bytes: int
-    failed: list[Failure]
-
-    def to_dict(self) -> dict[str, object]:
-        """As ``visil info --json`` prints it."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something that ``verify`` found wrong."""
-
-    what: str
-    reason: str
 
 
 class Index:
@@ -71,6 +48,9 @@ class Index:
     a new collection keeps its features as: fp16 (the default), int8 (half the bytes) or binary (a sixteenth).
     """
 
+    engine: type[Extraction] | partial[Extraction] = Extraction
+    """What ``add`` runs: on this machine, or over a cluster (:mod:`visil.cluster.ray_extraction`)."""
+
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -79,6 +59,8 @@ class Index:
         codes: Codes | None = None,
         create: bool = True,
     ) -> None:
+        if is_url(folder):
+            raise UsageError(f"{folder}: a folder opens with Index; a URL with visil.index.opened")
         self.folder = Path(folder)
         if codes is not None:
             checked(codes)
@@ -121,12 +103,12 @@ class Index:
         held = known or "fp16"
         if wanted not in (None, held):
             raise IndexFolderError(
-                self.folder,
+                self.location,
                 f"keeps its features as {held}, not {wanted}; to change that, make a new collection",
             )
         if held not in KINDS:
             raise IndexFolderError(
-                self.folder, f"keeps its features as {held}: of a newer visil; upgrade to open it"
+                self.location, f"keeps its features as {held}: of a newer visil; upgrade to open it"
             )
         return checked(held)
 
@@ -137,6 +119,11 @@ class Index:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def location(self) -> str:
+        """What people call the collection."""
+        return os.fspath(self.folder)
 
     def __len__(self) -> int:
         return self.catalogue.count()[0]
@@ -152,7 +139,7 @@ class Index:
 
     def _must_be_writable(self) -> None:
         if not self.writable:
-            raise IndexFolderError(self.folder, "the folder cannot be written to")
+            raise IndexFolderError(self.location, "the folder cannot be written to")
 
     @property
     def model(self) -> ViSiL:
@@ -171,7 +158,7 @@ class Index:
                     self.catalogue.set_fact("model", model.config.name)
             elif self.catalogue.fact("fingerprint") != fingerprint:
                 raise ModelError(
-                    f"{self.folder}: was made with the model {known}, and {model.config.name} gives other features: "
+                    f"{self.location}: was made with the model {known}, and {model.config.name} gives other features: "
                     "open it with that model, or make a new collection"
                 )
             self._model = model
@@ -186,11 +173,12 @@ class Index:
         workers: int | None = None,
         reference: bool = False,
         progress: OnProgress | None = None,
+        decode: Decode | None = None,
     ) -> AddReport:
         """Files and folders into the collection; what is there already costs a look at its time stamp.
 
         ``workers`` threads decode; by default one for each core. ``reference`` marks the files as ones that others
-        are compared against (:meth:`duplicates`).
+        are compared against (:meth:`duplicates`). ``decode`` opens them in place of :func:`visil.video.stream_frames`.
         """
         if workers is not None and workers < 1:
             raise UsageError(f"workers must be at least 1, not {workers}")
@@ -201,24 +189,32 @@ class Index:
         self.store.codes = self._codes(None, settle=True)
         if self.store.codes == "binary" and model.whitening is None:
             raise ModelError(
-                f"{self.folder}: binary codes need a model that whitens, and {model.config.name} does not: "
+                f"{self.location}: binary codes need a model that whitens, and {model.config.name} does not: "
                 "make a new collection with int8 codes"
             )
-        self.store.clear_leftovers()
-        clear_leftovers(self.folder)
-        run = Extraction(
+        self._clear_leftovers()
+        run = self.engine(
             model,
             self.catalogue,
             self.store,
             workers=workers or len(os.sched_getaffinity(0)),
             reference=reference,
             progress=progress,
+            decode=decode,
         )
         try:
             return run.run(discover(paths))
         finally:
+            self._kept()
             if len(self):
                 self.refresh()
+
+    def _kept(self) -> None:
+        """What was changed is to last from here on: in a folder it does already."""
+
+    def _clear_leftovers(self) -> None:
+        self.store.clear_leftovers()
+        clear_leftovers(self.folder)
 
     # ------------------------------------------------------------------ candidates
 
@@ -237,13 +233,14 @@ class Index:
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
         features = self.features(query)
+        common = self.common_here().beyond_typical(features)
         if exhaustive:
-            return rank(self.model, self.store, features, self.catalogue.videos(), k, self._common_here())
+            return rank(self.model, self.store, features, self.catalogue.videos(), k, common)
         votes = self.refresh().vote(Probes.of(features), max(CANDIDATES, 4 * k))
         videos = self.catalogue.numbered([vote.number for vote in votes])
-        return rank(self.model, self.store, features, videos.values(), k, self._common_here())
+        return rank(self.model, self.store, features, videos.values(), k, common)
 
-    def _common_here(self) -> Background:
+    def common_here(self) -> Background:
         """What is common in this collection, sampled anew when it has grown or shrunk by a tenth."""
         count = len(self)
         if self._background is None or abs(count - self._background[0]) > 0.1 * self._background[0]:
@@ -307,12 +304,13 @@ class Index:
         if first.id == second.id:
             raise UsageError("a video is always the same as itself")
         self.catalogue.judge(first.id, second.id, verdict)
+        self._kept()
 
     def video(self, id_or_path: str) -> Video:
         """A video of the collection by id, the beginning of its id, or path."""
         found = self.catalogue.video(id_or_path)
         if found is None:
-            raise IndexFolderError(self.folder, f"holds no video {id_or_path}")
+            raise IndexFolderError(self.location, f"holds no video {id_or_path}")
         return found
 
     # ------------------------------------------------------------------ care
@@ -321,13 +319,13 @@ class Index:
         """What is here."""
         videos, frames, seconds = self.catalogue.count()
         return IndexInfo(
-            os.fspath(self.folder),
+            self.location,
             self.catalogue.fact("model") or "not chosen yet",
             self._codes(None),
             videos,
             frames,
             seconds / 3600,
-            sum(_sizes_below(self.folder)),
+            self._bytes(),
             self.catalogue.failures(),
         )
 
@@ -360,13 +358,20 @@ class Index:
                 problems.append(Problem(self.store.path(orphan).name, "belongs to no video of the catalogue"))
                 if repair:
                     self.catalogue.clear(orphan, self.store.remove)
-        if total and not CandidateIndex(self.folder, self.model.dim).load():
+        if total and not self._candidates_sound():
             problems.append(
                 Problem("frames.faiss", "the candidate cache is missing or damaged; it is made anew")
             )
             if repair:
                 self.refresh()
+        self._kept()
         return problems
+
+    def _candidates_sound(self) -> bool:
+        return CandidateIndex(self.folder, self.model.dim).load()
+
+    def _bytes(self) -> int:
+        return sum(_sizes_below(self.folder))
 
     def remove(self, videos: Iterable[str]) -> int:
         """Take videos out, by id or path; the files themselves are never touched. Returns how many there were."""
@@ -374,6 +379,7 @@ class Index:
         found = {video.id: video for video in map(self.video, videos)}
         for video in found.values():
             self._take_out(video)
+        self._kept()
         return len(found)
 
     def _take_out(self, video: Video) -> None:

@@ -12,7 +12,7 @@ from visil.index.candidates import CandidateIndex, Probes
 from visil.index.catalogue import Catalogue, Video
 from visil.index.groups import Shared, common_stretches, components, links
 from visil.index.keeping import worth_keeping
-from visil.index.search import compared
+from visil.index.search import Hit, compared, hit_of
 from visil.index.store import FeatureStore
 from visil.localize import Segment
 from visil.model import ViSiL
@@ -140,21 +140,14 @@ def find_duplicates(
         query = store.try_read(videos[a]) if a in worth else None
         if query is None:
             continue
-        undecided = [videos[b] for b in sorted(worth[a]) if _key(videos[a], videos[b]) not in said]
-        for other, match in compared(model, store, query, undecided, background):
+        undecided = [videos[b] for b in sorted(worth[a]) if key_of(videos[a], videos[b]) not in said]
+        common = background.beyond_typical(query)
+        for other, match in compared(model, store, query, undecided, common):
             if match.confidence >= min_confidence and match.segments:
-                found[a, other.number] = Pair(
-                    videos[a].id,
-                    other.id,
-                    match.score,
-                    match.confidence,
-                    match.segments,
-                    match.verdict,
-                    common=False,
-                )
+                found[a, other.number] = pair_of(videos[a].id, hit_of(other, match))
     if progress is not None:
         progress(len(videos), len(videos), len(found))
-    copies = _copies(catalogue, new_against_references)
+    copies = copies_in(catalogue, new_against_references)
     return group(videos, found, {key for key, verdict in said.items() if verdict == "same"}, copies)
 
 
@@ -214,13 +207,18 @@ def group(
     return Duplicates(groups, left)
 
 
+def pair_of(query: str, hit: Hit) -> Pair:
+    """A video of the collection with one that it was compared with."""
+    return Pair(query, hit.id, hit.score, hit.confidence, hit.segments, hit.verdict, common=False)
+
+
 def _identical(video: Video, paths: list[str]) -> Group:
     whole = (0.0, video.duration)
     pair = Pair(video.id, video.id, 1.0, 1.0, [Segment(whole, whole, 1.0)], "copy", common=False)
     return Group([video], [pair], video.id, "identical files", copies={video.id: paths})
 
 
-def _copies(catalogue: Catalogue, new_against_references: bool) -> dict[str, list[str]]:
+def copies_in(catalogue: Catalogue, new_against_references: bool) -> dict[str, list[str]]:
     """Files with the same bytes, as far as they are still there; new ones with references only, if told to."""
     found = {}
     for video, files in catalogue.copies().items():
@@ -230,5 +228,6 @@ def _copies(catalogue: Catalogue, new_against_references: bool) -> dict[str, lis
     return found
 
 
-def _key(a: Video, b: Video) -> tuple[str, str]:
+def key_of(a: Video, b: Video) -> tuple[str, str]:
+    """How verdicts name a pair."""
     return (a.id, b.id) if a.id < b.id else (b.id, a.id)

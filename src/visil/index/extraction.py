@@ -12,9 +12,10 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from visil.index.catalogue import Catalogue, NewVideo
 from visil.index.identity import Stamp, content_id, stamp_of
 from visil.index.store import FeatureStore, FeatureWriter
 from visil.model import BATCH, ViSiL
-from visil.video import Frames, VideoInfo, stream_frames
+from visil.video import Frames, Sampling, VideoInfo, stream_frames
 
 NO_STAMP = Stamp(-1, -1)
 """Equals no real one: of a failure that may pass, so that the file is tried again each time."""
@@ -53,6 +54,20 @@ class AddProgress:
 
 
 OnProgress = Callable[[AddProgress], None]
+
+
+class Decoding(Protocol):
+    """A video while it is decoded: what :func:`visil.video.stream_frames` gives."""
+
+    info: VideoInfo
+    duration: float
+    damaged: int
+
+    def __iter__(self) -> Iterator[Frames]: ...
+
+
+Decode = Callable[[Path, Sampling], AbstractContextManager[Decoding]]
+"""Opens a video; another one than :func:`visil.video.stream_frames` may decode in a process of its own."""
 
 
 @dataclass
@@ -126,6 +141,7 @@ class Extraction:
         workers: int,
         reference: bool = False,
         progress: OnProgress | None = None,
+        decode: Decode | None = None,
     ) -> None:
         self.model = model
         self.catalogue = catalogue
@@ -133,6 +149,7 @@ class Extraction:
         self.workers = workers
         self.reference = reference
         self.progress = progress
+        self.decode = decode or _decode_here
         self.report = AddReport()
         self._events: queue.Queue[_Event] = queue.Queue(2 * workers + 2)
         self._stop = threading.Event()
@@ -217,7 +234,7 @@ class Extraction:
                 if self.catalogue.has(job.id):  # finished since the look before
                     return self._put(copy)
                 self._claims[job.id] = []
-            with stream_frames(path, self.model.config.sampling, batch_size=BATCH) as stream:
+            with self.decode(path, self.model.config.sampling) as stream:
                 job.info = stream.info
                 for frames in stream:
                     self._put(_Decoded(job, frames))
@@ -365,6 +382,10 @@ class Extraction:
             self.progress(
                 AddProgress(self._files, self._total, self._frames, os.fspath(path) if path else None)
             )
+
+
+def _decode_here(path: Path, sampling: Sampling) -> AbstractContextManager[Decoding]:
+    return stream_frames(path, sampling, batch_size=BATCH)
 
 
 def _failure(path: Path, reason: str, job: _Job | None) -> _Failed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
+from os import PathLike
 
 from visil.errors import IndexFolderError
 
@@ -54,7 +54,7 @@ MIGRATIONS: dict[int, str] = {}
 """From a format to the next: SQL that an older catalogue is brought up to date with, in one transaction."""
 
 
-def found_format(db: sqlite3.Connection, path: Path) -> int | None:
+def found_format(db: sqlite3.Connection, path: str | PathLike[str]) -> int | None:
     """The format of a catalogue, None of an empty file; one that is no catalogue, or too new, is refused."""
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return None
@@ -67,7 +67,7 @@ def found_format(db: sqlite3.Connection, path: Path) -> int | None:
     return found
 
 
-def bring_up_to_date(db: sqlite3.Connection, path: Path) -> None:
+def bring_up_to_date(db: sqlite3.Connection, path: str | PathLike[str]) -> None:
     """Make the tables, or migrate them; inside a transaction of the caller's."""
     found = found_format(db, path)
     if found is None:

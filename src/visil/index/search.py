@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from visil.calibration import Verdict
+from visil.comparing import Common
 from visil.features import VideoFeatures
-from visil.index.background import Background
 from visil.index.catalogue import Video
 from visil.index.store import FeatureStore
 from visil.localize import Segment
@@ -54,7 +54,7 @@ def compared(
     store: FeatureStore,
     query: VideoFeatures,
     videos: Iterable[Video],
-    background: Background,
+    common: Common | None,
 ) -> Iterator[tuple[Video, Match]]:
     """Each of ``videos`` with how the query relates to it; those whose features cannot be read are left out."""
     read: deque[Video] = deque()
@@ -64,7 +64,7 @@ def compared(
             read.append(video)  # answers come in the order of the targets, but some targets later
             yield features
 
-    for match in model.compare_many(query, targets(), common=background.beyond_typical(query)):
+    for match in model.compare_many(query, targets(), common=common):
         yield read.popleft(), match
 
 
@@ -74,16 +74,17 @@ def rank(
     query: VideoFeatures,
     videos: Iterable[Video],
     k: int,
-    background: Background,
+    common: Common | None,
 ) -> list[Hit]:
     """The best ``k`` of ``videos``, compared exactly; memory for a few at a time."""
     best: list[Hit] = []
-    for video, match in compared(model, store, query, videos, background):
+    for video, match in compared(model, store, query, videos, common):
         best.append(hit_of(video, match))
         if len(best) >= 2 * k + 100:
-            best = _best(best, k)
-    return _best(best, k)
+            best = best_of(best, k)
+    return best_of(best, k)
 
 
-def _best(hits: list[Hit], k: int) -> list[Hit]:
-    return sorted(hits, key=lambda hit: (-hit.evidence, -hit.score, hit.id))[:k]
+def best_of(hits: Iterable[Hit], k: int) -> list[Hit]:
+    """The best ``k``; what differs only by how sums were rounded (which company a video was compared in) is a tie."""
+    return sorted(hits, key=lambda hit: (-round(hit.evidence, 4), -round(hit.score, 5), hit.id))[:k]

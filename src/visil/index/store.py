@@ -95,6 +95,11 @@ class FeatureStore:
             if features is not None:
                 yield video, features
 
+    def glimpses(self, videos: Iterable[Video]) -> Iterator[VideoFeatures]:
+        """At least the middle frame that is not blank of each readable video: all of them, where that costs nothing."""
+        for _, features in self.readable(videos):
+            yield features
+
     def warn(self, video: Video, error: IndexFolderError) -> None:
         """Say that a video is left out of an answer, why, and what mends it."""
         if video.id in self._warned:

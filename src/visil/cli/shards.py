@@ -1,0 +1,113 @@
+"""``visil shards``: collections that are cut into several."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from visil.cli.add import Kind
+from visil.cli.progress import count_progress
+from visil.errors import UsageError, printable
+
+app = typer.Typer(help="Collections cut into shards: make, grow, rebalance, list.", no_args_is_help=True)
+
+IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="The sharded collection's folder.")]
+
+
+@app.command("create")
+def create(
+    index: Annotated[Path, typer.Argument(metavar="INDEX", help="The folder to make.")],
+    shards: Annotated[int | None, typer.Option(min=1, help="How many, inside INDEX.")] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LOCATION", help="A folder or URL for a shard, again for each, instead of --shards."
+        ),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="OLD", help="An ordinary collection to take the videos of; it stays."),
+    ] = None,
+    codes: Annotated[Kind | None, typer.Option(help="What features are kept as, as for `visil add`.")] = None,
+) -> None:
+    """A new sharded collection, empty or with all that another one knows; nothing is embedded again."""
+    from visil.cluster.making import create as make
+    from visil.codes import checked
+
+    if (shards is None) == (not at):
+        raise UsageError("say how many shards (--shards 4), or where each of them is (--at), not both")
+    with count_progress("videos") as progress:
+        videos = make(
+            index,
+            shards or at or [],
+            codes=None if codes is None else checked(codes.value),
+            source=source,
+            progress=progress,
+        )
+    typer.echo(f"{printable(str(index))}: {shards or len(at or [])} shards, {videos} videos")
+
+
+@app.command("add")
+def add(
+    index: IndexArgument,
+    location: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOCATION", help="A new folder or URL, or a collection that is there already."
+        ),
+    ],
+) -> None:
+    """One shard more."""
+    from visil.cluster.making import add_shard
+
+    name = add_shard(index, location)
+    typer.echo(
+        f"{name} added; `visil shards rebalance {printable(str(index))}` gives it its part of the videos"
+    )
+
+
+@app.command("rebalance")
+def rebalance(index: IndexArgument) -> None:
+    """Move every video to the shard that its content belongs to; stopped at any moment, run it again."""
+    from visil.cluster.moving import rebalance as move
+
+    with count_progress("videos") as progress:
+        moved = move(index, progress=progress)
+    typer.echo(f"{moved} videos moved")
+
+
+@app.command("list")
+def list_shards(
+    index: IndexArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Each shard with its videos, frames, bytes and location."""
+    from visil.cluster.sharded import ShardedIndex
+
+    with ShardedIndex(index) as collection:
+        facts, manifest = collection.facts(), collection.manifest
+        collection.catalogue.order()  # a video in two shards is said now, not at the next search
+    if as_json:
+        listed = [
+            {
+                "name": name,
+                "location": one.location,
+                "videos": one.videos,
+                "frames": one.frames,
+                "hours": one.seconds / 3600,
+                "bytes": one.bytes,
+            }
+            for name, one in zip(manifest.names, facts, strict=True)
+        ]
+        json.dump({"shards": listed, "moving": manifest.moving, **manifest.facts}, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    for name, one in zip(manifest.names, facts, strict=True):
+        size = f"{one.videos:8} videos {one.frames:10} frames {one.bytes / 1e6:10.1f} MB"
+        typer.echo(f"{name} {size}  {printable(one.location)}")
+    if manifest.moving:
+        typer.echo(f"a rebalance was cut short: `visil shards rebalance {printable(str(index))}` finishes it")

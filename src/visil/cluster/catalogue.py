@@ -1,0 +1,305 @@
+"""The catalogues of all shards as one: asked together, written to where a video belongs.
+
+A video's number is its number in its shard and the shard's place; videos come in the order in which they were first
+added, whichever shard they are in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from visil.cluster.manifest import MOST
+from visil.cluster.placing import home
+from visil.errors import IndexFolderError
+from visil.index.catalogue import Catalogue, Failure, Judgement, NewVideo, Video
+from visil.index.entries import Order
+from visil.index.identity import Stamp, stamp_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from visil.cluster.sharded import ShardedIndex
+
+
+def number_of(place: int, local: int) -> int:
+    """A video's number in the whole collection."""
+    return local * MOST + place
+
+
+@dataclass(frozen=True)
+class MergedOrder:
+    """All videos of a collection in the order in which they came."""
+
+    numbers: NDArray[np.int64]
+    ids: list[str]
+    doubled: NDArray[np.int64]
+    """Numbers of videos that another shard has as well, while they are moved: not among ``numbers``."""
+
+    @classmethod
+    def of(cls, orders: Sequence[Order], folder: Path, *, moving: bool) -> MergedOrder:
+        """From each shard's own; a video in two shards is refused, but where one is ``moving`` just now."""
+        numbers = np.concatenate([number_of(i, 0) + one.numbers * MOST for i, one in enumerate(orders)])
+        ids = [video for one in orders for video in one.ids]
+        rising = np.lexsort((np.array(ids, "S"), np.concatenate([one.added for one in orders])))
+        seen: dict[str, int] = {}
+        kept: list[int] = []
+        doubled: list[int] = []
+        for i in rising.tolist():
+            first = seen.setdefault(ids[i], i)
+            (kept if first == i else doubled).append(i)
+            if first != i and not moving:
+                places = sorted(int(numbers[j]) % MOST for j in (first, i))
+                raise IndexFolderError(
+                    folder,
+                    f"shards {places[0]} and {places[1]} both hold video {ids[i]}; "
+                    "`visil shards rebalance` keeps one of the two",
+                )
+        return cls(numbers[kept], [ids[i] for i in kept], numbers[doubled])
+
+
+class ShardedCatalogue(Catalogue):
+    """What :class:`visil.index.catalogue.Catalogue` offers, over the shards of ``index``."""
+
+    def __init__(self, index: ShardedIndex) -> None:  # no database of its own
+        self._index = index
+        self.path = index.folder
+        self._order: tuple[object, MergedOrder] | None = None
+
+    @property
+    def readonly(self) -> bool:  # type: ignore[override]
+        """Whether no shard can be written to."""
+        return not any(self._index.shards.each("writable"))
+
+    def _each(self, method: str, *arguments: Any) -> list[Any]:
+        return self._index.shards.each("ask", "catalogue", method, *arguments)
+
+    def _at(self, place: int, method: str, *arguments: Any) -> Any:
+        return self._index.shards.call(place, "ask", "catalogue", method, *arguments)
+
+    def where(self, video: str) -> int | None:
+        """The place of the shard that has a video; the one that it belongs to, where it is in two."""
+        found = [place for place, has in enumerate(self._each("has", video)) if has]
+        belongs = home(video, self._index.manifest.names)
+        return belongs if belongs in found else next(iter(found), None)
+
+    def version(self) -> object:
+        """Equals an earlier answer only where no video came or went in between."""
+        return self._index.shards.each("version")
+
+    def order(self) -> MergedOrder:
+        """All videos in the order in which they came; kept until one comes or goes."""
+        version = self.version()
+        if self._order is None or self._order[0] != version:
+            orders = self._index.shards.each("order")
+            self._order = (
+                version,
+                MergedOrder.of(orders, self._index.folder, moving=self._index.manifest.moving),
+            )
+        return self._order[1]
+
+    def ranks(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which place each video has in :meth:`order`; one that has just gone comes last."""
+        order = self.order().numbers
+        rising = np.argsort(order)
+        at = np.searchsorted(order, numbers, sorter=rising)
+        known = at < len(order)
+        ranks = np.full(len(numbers), len(order), np.int64)
+        ranks[known] = np.where(order[rising[at[known]]] == numbers[known], rising[at[known]], len(order))
+        return ranks
+
+    def changed(self) -> None:
+        """Forget what was kept of the shards: they are others, or videos move."""
+        self._order = None
+
+    # ------------------------------------------------------------------ facts about the collection
+
+    def fact(self, key: str) -> str | None:
+        """What the whole collection has settled on."""
+        return self._index.manifest.facts.get(key)
+
+    def set_fact(self, key: str, value: str) -> None:
+        """Settle something for all shards."""
+        self._index.settle(**{key: value})
+
+    # ------------------------------------------------------------------ changing
+
+    def add(
+        self,
+        video: NewVideo,
+        path: str,
+        stamp: Stamp,
+        *,
+        reference: bool = False,
+        place: Callable[[], object] | None = None,
+    ) -> list[str]:
+        """A video into the shard that it belongs to; killed on the way, its path is known to none, and added anew."""
+        belongs = self.place_for(video.id)
+        gone = self._forget_elsewhere(path, belongs)
+        own = self._index.local(belongs).catalogue
+        return gone + own.add(video, path, stamp, reference=reference, place=place)
+
+    def add_file(self, video: str, path: str, stamp: Stamp, *, reference: bool = False) -> list[str]:
+        """Another file of a video, to the shard that has it."""
+        here = self.where(video)
+        if here is None:
+            raise LookupError(video)
+        gone = self._forget_elsewhere(path, here)
+        return gone + self._index.local(here).catalogue.add_file(video, path, stamp, reference=reference)
+
+    def place_for(self, video: str) -> int:
+        """Where a video is or, where it is nowhere, belongs."""
+        here = self.where(video)
+        return home(video, self._index.manifest.names) if here is None else here
+
+    def _forget_elsewhere(self, path: str, but: int) -> list[str]:
+        """What other shards know of a path: it holds something else now."""
+        gone: list[str] = []
+        for place in range(len(self._index.manifest.shards)):
+            if place != but:
+                gone += self._at(place, "forget", path)
+        return gone
+
+    def mark_reference(self, path: str) -> None:
+        """Mark a file in whichever shard has it."""
+        self._each("mark_reference", path)
+
+    def fail(self, path: str, reason: str, stamp: Stamp) -> list[str]:
+        """A file that cannot be read, kept by the shard that its name belongs to."""
+        belongs = home(os.fsencode(path), self._index.manifest.names)
+        gone = self._forget_elsewhere(path, belongs)
+        return gone + list(self._at(belongs, "fail", path, reason, stamp))
+
+    def forget(self, path: str) -> list[str]:
+        """What was known of a path is gone from all shards."""
+        return [video for gone in self._each("forget", path) for video in gone]
+
+    def remove(self, video: str) -> None:
+        """Forget a video, wherever it is."""
+        self._each("remove", video)
+
+    def clear(self, video: str, _clear: Callable[[str], None]) -> None:
+        """Delete what is left of a video in shards that do not have it (any more): each sees to its own files."""
+        for place in range(len(self._index.manifest.shards)):
+            own = self._index.local(place)
+            own.catalogue.clear(video, own.store.remove)
+
+    # ------------------------------------------------------------------ asking
+
+    def file(self, path: str) -> tuple[str, Stamp] | None:
+        """The video that a path held; of two answers the one that is true now."""
+        found: list[tuple[str, Stamp]] = [one for one in self._each("file", path) if one is not None]
+        if len(found) > 1:
+            from pathlib import Path
+
+            with suppress(Exception):
+                now = stamp_of(Path(path))
+                found.sort(key=lambda one: one[1] != now)
+        return found[0] if found else None
+
+    def failed_before(self, path: str, stamp: Stamp) -> str | None:
+        """Why this very file could not be read before."""
+        return next((one for one in self._each("failed_before", path, stamp) if one is not None), None)
+
+    def failures(self) -> list[Failure]:
+        """All files that cannot be read."""
+        found = {one.path: one for some in self._each("failures") for one in some}
+        return [found[path] for path in sorted(found, key=os.fsencode)]
+
+    def has(self, video: str) -> bool:
+        """Whether some shard has a video."""
+        return any(self._each("has", video))
+
+    def count(self) -> tuple[int, int, float]:
+        """Videos, frames and seconds in all."""
+        if self._index.manifest.moving:
+            chosen = list(self.videos())
+            return len(chosen), sum(v.frames for v in chosen), sum(v.duration for v in chosen)
+        counts = self._each("count")
+        return sum(c[0] for c in counts), sum(c[1] for c in counts), sum(c[2] for c in counts)
+
+    def videos(self) -> Iterator[Video]:
+        """All videos in the order in which they came, a page at a time."""
+        numbers = self.order().numbers.tolist()
+        for start in range(0, len(numbers), 1000):
+            page = self.numbered(numbers[start : start + 1000])
+            yield from (page[number] for number in numbers[start : start + 1000] if number in page)
+
+    def video(self, id_or_path: str) -> Video | None:
+        """A video by id, the beginning of its id, or path; None where that fits none, or several."""
+        found: dict[str, Video] = {}
+        for place, video in enumerate(self._each("video", id_or_path)):
+            if video is not None:
+                found.setdefault(video.id, replace(video, number=number_of(place, video.number)))
+        if id_or_path in found:
+            return found[id_or_path]
+        by_path = [video for video in found.values() if not video.id.startswith(id_or_path)]
+        if len(by_path) > 1:  # several remember the path: the one that holds it now
+            known = self.file(os.path.abspath(id_or_path))
+            return None if known is None else found.get(known[0])
+        if by_path:
+            return by_path[0]
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def numbered(self, numbers: Sequence[int]) -> dict[int, Video]:
+        """Videos by number; those that are gone are left out."""
+        wanted: dict[int, list[int]] = defaultdict(list)
+        for number in numbers:
+            wanted[int(number) % MOST].append(int(number) // MOST)
+        asked = {place: ("catalogue", "numbered", some) for place, some in wanted.items()}
+        return {
+            number_of(place, local): replace(video, number=number_of(place, local))
+            for place, some in self._index.shards.some("ask", asked).items()
+            for local, video in some.items()
+        }
+
+    def numbers(self) -> list[int]:
+        """The numbers of all videos, in the order in which they came."""
+        return [int(number) for number in self.order().numbers]
+
+    def paths(self, video: str) -> list[str]:
+        """Every file that holds a video."""
+        found = {path for some in self._each("paths", video) for path in some}
+        return sorted(found, key=os.fsencode)
+
+    def copies(self) -> dict[str, list[tuple[str, bool]]]:
+        """The videos that several files hold, in the order in which they came."""
+        found: dict[str, list[tuple[str, bool]]] = {}
+        for some in self._each("copies"):
+            found |= some
+        places = {video: i for i, video in enumerate(self.order().ids)} if found else {}
+        return {video: found[video] for video in sorted(found, key=lambda v: places.get(v, len(places)))}
+
+    # ------------------------------------------------------------------ what people said
+
+    def judge(self, a: str, b: str, verdict: Judgement | None) -> None:
+        """Record what someone said, in the shard that the pair belongs to, and nowhere else."""
+        belongs = home(min(a, b), self._index.manifest.names)
+        if verdict is not None:
+            self._at(belongs, "judge", a, b, verdict)
+        for place in range(len(self._index.manifest.shards)):
+            if place != belongs or verdict is None:
+                self._at(place, "judge", a, b, None)
+
+    def verdicts(self) -> dict[tuple[str, str], Judgement]:
+        """{(id, id): what was said}; the last word, where two shards have one."""
+        rows = sorted((row for some in self._index.shards.each("verdicts") for row in some), key=_when)
+        return {(a, b): verdict for a, b, verdict, _ in rows}
+
+    def integrity(self) -> str | None:
+        """What SQLite finds wrong with the first catalogue that is damaged."""
+        return next((one for one in self._each("integrity") if one is not None), None)
+
+    def close(self) -> None:
+        """The shards are closed by the collection."""
+
+
+def _when(row: tuple[Any, ...]) -> float:
+    return float(row[3])

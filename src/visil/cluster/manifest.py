@@ -1,0 +1,139 @@
+"""``shards.json``: what a sharded collection consists of; and the lock of those who change that."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from visil.errors import IndexFolderError, UsageError
+from visil.files import replacing
+from visil.index.remote_objects import is_url
+
+FILE = "shards.json"
+LOCK = "shards.lock"
+FORMAT = 1
+
+MOST = 4096
+"""Shards of one collection."""
+
+
+@dataclass(frozen=True)
+class ShardEntry:
+    """One shard: a name that never changes, which decides what belongs to it, and where it is."""
+
+    name: str
+    location: str
+    """A folder, relative to the collection's or absolute, or a URL."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``shards.json`` says."""
+
+    shards: list[ShardEntry]
+    facts: dict[str, str] = field(default_factory=dict)
+    """The whole collection's model, its fingerprint and the kind of codes, once they are settled."""
+    moving: bool = False
+    """Whether a rebalance is under way, or was cut short: a video may be in two shards, and counts once."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of the shards, by place."""
+        return [shard.name for shard in self.shards]
+
+    def locations(self, folder: Path) -> list[str]:
+        """Where the shards are, by place: absolute, or URLs."""
+        base = os.path.abspath(folder)
+        return [
+            shard.location if is_url(shard.location) else os.path.normpath(os.path.join(base, shard.location))
+            for shard in self.shards
+        ]
+
+    def with_facts(self, **facts: str) -> Manifest:
+        """The same with more settled."""
+        return replace(self, facts={**self.facts, **facts})
+
+
+def is_sharded(location: str | os.PathLike[str]) -> bool:
+    """Whether a location is a folder with a ``shards.json``."""
+    name = os.fspath(location)
+    return not is_url(name) and os.path.lexists(os.path.join(name, FILE))
+
+
+def read(folder: Path) -> Manifest:
+    """What the folder's ``shards.json`` says; one that is missing or makes no sense is refused."""
+    path = folder / FILE
+    try:
+        known: Any = json.loads(path.read_text("utf-8"))
+        if known["format"] > FORMAT:
+            raise IndexFolderError(
+                path, f"was made by a newer visil (format {known['format']}); upgrade to open it"
+            )
+        shards = [ShardEntry(_text(shard["name"]), _text(shard["location"])) for shard in known["shards"]]
+        facts = {_text(key): _text(value) for key, value in known["facts"].items()}
+        manifest = Manifest(shards, facts, bool(known["moving"]))
+    except FileNotFoundError as error:
+        raise IndexFolderError(
+            folder, "no sharded collection here; `visil shards create` makes one"
+        ) from error
+    except OSError as error:
+        raise IndexFolderError(path, f"cannot be read ({(error.strerror or '').lower()})") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexFolderError(
+            path, "is damaged; put back a copy of it, or `visil shards create` with its shards"
+        ) from error
+    if not 1 <= len(shards) <= MOST:
+        raise IndexFolderError(path, f"names {len(shards)} shards; a collection has 1 to {MOST}")
+    if len(set(manifest.names)) < len(shards):
+        raise IndexFolderError(path, "names a shard twice; take one of the two out")
+    if len(set(map(os.path.realpath, manifest.locations(folder)))) < len(shards):
+        raise IndexFolderError(path, "names one location twice; take one of the two out")
+    return manifest
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Put it into the folder, whole or not at all."""
+    known = {
+        "format": FORMAT,
+        "shards": [{"name": shard.name, "location": shard.location} for shard in manifest.shards],
+        "facts": manifest.facts,
+        "moving": manifest.moving,
+    }
+    try:
+        with replacing(folder / FILE) as fresh, fresh.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(known, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except UsageError as error:
+        raise IndexFolderError(folder, "the folder cannot be written to") from error
+
+
+@contextmanager
+def held(folder: Path, *, alone: bool) -> Iterator[None]:
+    """The collection's lock: shared by those who change videos, ``alone`` by those who change or move shards.
+
+    Nobody waits for it: who comes second is told what the other does.
+    """
+    try:
+        file = (folder / LOCK).open("ab")
+    except OSError as error:
+        raise IndexFolderError(folder, "the folder cannot be written to") from error
+    with file:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            other = "is being changed by another process" if alone else "is being rebalanced"
+            raise IndexFolderError(folder, f"{other}; try again when that is done") from error
+        yield
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ValueError(value)
+    return value

@@ -1,0 +1,133 @@
+"""Videos from one shard to another, not embedded again; killed at any moment, nothing is lost or counts twice.
+
+A video is copied (features, then its entry, in one transaction of the shard that it goes to), brought to the disk, and
+only then taken out where it was. In between it is in two shards, and ``shards.json`` says that this may be: whoever
+reads the collection counts it once. Running it again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from visil.cluster import manifest as manifests
+from visil.cluster.checks import check
+from visil.cluster.placing import home
+from visil.cluster.shard import PART
+from visil.cluster.shards import LocalShards, Shards
+from visil.errors import IndexFolderError
+from visil.index.entries import Entry
+from visil.index.lock import can_write
+
+TOGETHER = 50
+"""Videos that are in two shards at a time."""
+
+OnMoved = Callable[[int, int], None]
+"""Called with videos moved, and videos to move in all."""
+
+
+def rebalance(
+    folder: Path, *, connect: Callable[[Sequence[str]], Shards] = LocalShards, progress: OnMoved | None = None
+) -> int:
+    """Every video into the shard that its content belongs to, and what people said into that of the pair.
+
+    Returns how many videos were moved.
+    """
+    manifest = manifests.read(folder)
+    if not can_write(folder):
+        raise IndexFolderError(folder, "the folder cannot be written to")
+    with manifests.held(folder, alone=True):
+        manifest = manifests.read(folder)
+        shards = connect(manifest.locations(folder))
+        try:
+            check(folder, manifest, shards.each("facts"))
+            for location, writable in zip(shards.locations, shards.each("writable"), strict=True):
+                if not writable:
+                    raise IndexFolderError(location, "the folder cannot be written to")
+            shards.each("clear_leftovers")
+            wanted = misplaced(shards, manifest.names)
+            manifests.write(folder, replace(manifest, moving=True))
+            if manifest.facts:
+                shards.each("settle", manifest.facts)
+            done = _move_all(shards, wanted, progress)
+            _move_verdicts(shards, manifest.names)
+            shards.each("prepare")
+            manifests.write(folder, replace(manifest, moving=False))
+        finally:
+            shards.close()
+    return done
+
+
+def misplaced(shards: Shards, names: Sequence[str]) -> dict[tuple[int, int], list[str]]:
+    """{(from, to): ids} of the videos that are not in the shard that they belong to."""
+    found: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for place, order in enumerate(shards.each("order")):
+        for video in order.ids:
+            belongs = home(video, names)
+            if belongs != place:
+                found[place, belongs].append(video)
+    return dict(found)
+
+
+def _move_all(shards: Shards, wanted: dict[tuple[int, int], list[str]], progress: OnMoved | None) -> int:
+    total = sum(map(len, wanted.values()))
+    moved = 0
+    for (source, target), videos in wanted.items():
+        for start in range(0, len(videos), TOGETHER):
+            some = videos[start : start + TOGETHER]
+            for video in some:
+                copy(shards, source, target, video)
+            shards.call(target, "flush")
+            for video in some:
+                shards.call(source, "remove", video)
+                moved += 1
+                if progress is not None:
+                    progress(moved, total)
+            shards.call(source, "flush")
+    return moved
+
+
+def copy(shards: Shards, source: int, target: int, video: str) -> None:
+    """A video into another shard; one whose feature file is missing goes without, and is as damaged there as here."""
+    entry: Entry | None = shards.call(source, "entry", video)
+    if entry is None:
+        return
+    try:
+        here = shards.call(target, "ask", "catalogue", "has", video)
+        if not here and shards.call(source, "ask", "store", "stamp", video) is not None:
+            _send(shards, source, target, video)
+        shards.call(target, "put", entry)
+    except BaseException:
+        shards.call(target, "give_up", video)
+        raise
+
+
+def _send(shards: Shards, source: int, target: int, video: str) -> None:
+    if isinstance(shards, LocalShards):
+        shards.call(target, "take", video, shards.call(source, "file", video))
+        return
+    start = 0
+    while True:
+        data: bytes = shards.call(source, "part", video, start)
+        shards.call(target, "receive", video, data)
+        start += len(data)
+        if len(data) < PART:
+            return
+
+
+def _move_verdicts(shards: Shards, names: Sequence[str]) -> None:
+    for place, rows in enumerate(shards.each("verdicts")):
+        leaving: dict[int, list[tuple[object, ...]]] = defaultdict(list)
+        for row in rows:
+            leaving[home(row[0], names)].append(row)
+        _hand_over(shards, place, ((to, some) for to, some in leaving.items() if to != place))
+
+
+def _hand_over(shards: Shards, source: int, leaving: Iterable[tuple[int, list[tuple[object, ...]]]]) -> None:
+    for target, rows in leaving:
+        shards.call(target, "put_verdicts", rows)
+        shards.call(target, "flush")
+        shards.call(source, "drop_verdicts", rows)
+        shards.call(source, "flush")

@@ -1,0 +1,376 @@
+"""``visil add --ray``: the same run of ``add``, with decoding and embedding spread over a cluster by Ray Data.
+
+Two streams of Ray Data for each window of files. The first looks at them: hashes them where they are read, and plans
+the parts of long ones; this process then knows which are new. The second decodes on CPUs and embeds on actors, with as
+little between them as the object stores' memory allows: Ray Data holds decoding back while embedding is behind.
+
+Features come back here, and this process alone writes: feature files and catalogue as in :mod:`visil.index.extraction`.
+So nothing is doubled, whatever Ray runs twice: pieces are known by their first sample. Ray runs again what a dead
+process or node had under way. A video whose decoding ends its process each time is given up in that stream, with those
+that were decoded by the same task, and each goes into the next one, alone, up to ``TRIES`` times.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from visil.cluster.assembly import Assembly
+from visil.cluster.ray_session import Cluster, ClusterError
+from visil.cluster.ray_work import (
+    Attempts,
+    Embedder,
+    Ended,
+    Errand,
+    Failed,
+    Look,
+    Lost,
+    Sampled,
+    decode,
+    look,
+    looked,
+    notes_of,
+)
+from visil.errors import VideoError
+from visil.index.extraction import NO_STAMP, Extraction, _failure, _Job, _Skipped
+from visil.index.identity import Stamp, stamp_of
+from visil.model import BATCH
+
+if TYPE_CHECKING:
+    import ray.data
+
+WINDOW = 4096
+"""Files that are looked at before they are decoded: so many names and plans are in memory."""
+
+PART_SAMPLES = 32 * BATCH
+"""Samples of a part of a long video: seventeen minutes at one a second."""
+
+ERRAND_SECONDS = 2.0 * BATCH
+"""Short videos are decoded together until they are as long as this: a task for each would cost more than its work."""
+
+TRIES = 3
+"""Streams that a video may be missing at the end of."""
+
+IN_FLIGHT = 2
+"""Blocks that wait at an actor."""
+
+
+@dataclass
+class _Open:
+    """A video that is to be decoded."""
+
+    job: _Job
+    look: Look
+    whole: bool = False
+    """Not to be split, since that was tried."""
+    ignored: bool = False
+    """What else this stream says about it is of no use: it will be read anew."""
+    tries: int = 0
+    assembly: Assembly | None = None
+
+    @property
+    def parts(self) -> int:
+        return 1 if self.whole or not self.look.parts else len(self.look.parts)
+
+
+def over(cluster: Cluster, *, workers: int | None = None, gpus_per_actor: float = 0.0) -> partial[Extraction]:
+    """What makes :meth:`visil.Index.add` run over a cluster: set it as the collection's ``engine``.
+
+    ``workers`` is how many CPUs of the cluster to use, all by default; ``gpus_per_actor`` is the share of a GPU that
+    each embedding actor has, 0 to embed on CPUs.
+    """
+    make: Callable[..., Extraction] = RayExtraction
+    return partial(make, cluster=cluster, cluster_workers=workers, gpus_per_actor=gpus_per_actor)
+
+
+class RayExtraction(Extraction):
+    """One run of ``add`` over a cluster."""
+
+    def __init__(
+        self,
+        *arguments: Any,
+        cluster: Cluster,
+        cluster_workers: int | None = None,
+        gpus_per_actor: float = 0.0,
+        part_samples: int = PART_SAMPLES,
+        window: int = WINDOW,
+        **options: Any,
+    ) -> None:
+        """``cluster_workers`` is how many CPUs of the cluster to use; all by default."""
+        super().__init__(*arguments, **options)
+        self.cluster_workers = min(cluster_workers or cluster.cpus, cluster.cpus)
+        self.cluster = cluster
+        self.gpus_per_actor = gpus_per_actor
+        self.part_samples = part_samples
+        self.window = window
+        self._under_way: dict[int, _Open] = {}
+        self._streams = 0
+
+    def _run(self, todo: list[Path]) -> None:
+        import ray
+
+        here = self.model.device.type == "cpu"
+        self._model_there = ray.put(self.model if here else copy.deepcopy(self.model).cpu())
+        self._attempts = (
+            ray.remote(Attempts).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
+        )
+        try:
+            with _data_settings(self.model.config.sampling.crop):
+                for start in range(0, len(todo), self.window):
+                    self._take_in(todo[start : start + self.window])
+        finally:
+            for held in self._under_way.values():
+                if held.assembly is not None:
+                    held.assembly.discard()
+            self._under_way.clear()
+
+    def _take_in(self, paths: list[Path]) -> None:
+        fresh: list[tuple[Path, Stamp]] = []
+        for path in paths:
+            try:
+                stamp = stamp_of(path)
+            except VideoError as error:
+                self._take(_failure(path, error.reason, None))
+                continue
+            known = self.catalogue.file(os.fspath(path))
+            reason = self.catalogue.failed_before(os.fspath(path), stamp)
+            if known is not None and known[1] == stamp:
+                self._take(_Skipped(path, stamp, known[0], same_file=True))
+            elif reason is not None:
+                self._fail(path, stamp, reason, None)
+            else:
+                fresh.append((path, stamp))
+        for number, found in enumerate(self._looks(fresh)):
+            self._settle(number, *fresh[found.number], found)
+        while self._under_way:
+            self._stream()
+
+    # ------------------------------------------------------------------ looking
+
+    def _looks(self, files: list[tuple[Path, Stamp]]) -> Iterator[Look]:
+        """What the nodes find at each path, in any order; a look that Ray lost is taken here."""
+        self._streams += 1
+        rows = [
+            {"number": number, "path": os.fsencode(path), "key": f"{self._streams} {number}"}
+            for number, (path, _) in enumerate(files)
+        ]
+        work = partial(look, sampling=self.model.config.sampling, part_samples=self.part_samples)
+        seen: set[int] = set()
+        if rows:
+            data = self._dataset(rows, -(-len(rows) // 64)).map(
+                partial(work, attempts=self._attempts), num_cpus=1, concurrency=self._decoders(len(rows))
+            )
+            for row in self._rows(data):
+                found = looked(row)
+                if found.number not in seen:
+                    seen.add(found.number)
+                    yield found
+        for row in rows:
+            if row["number"] not in seen:
+                yield looked(work(row))
+
+    def _settle(self, number: int, path: Path, stamp: Stamp, found: Look) -> None:
+        if found.id is None:
+            if not found.there and os.path.lexists(path):
+                raise ClusterError(
+                    f"{path}: the node {found.node} of the cluster does not see this file: videos must lie "
+                    "on a file system that all nodes have at the same place"
+                )
+            self._take(_failure(path, found.reason or "could not be read", None))
+            return
+        copy = _Skipped(path, stamp, found.id, same_file=False)
+        if self.catalogue.has(found.id):
+            self._take(copy)
+        elif found.id in self._claims:
+            self._claims[found.id].append(copy)
+        else:
+            self._claims[found.id] = []
+            self._under_way[number] = _Open(_Job(path, stamp, found.id), found)
+
+    # ------------------------------------------------------------------ decoding and embedding
+
+    def _stream(self) -> None:
+        """All videos under way, once; those that are still under way after it were lost on the way."""
+        import ray.data
+
+        errands = list(self._errands())
+        sampling = self.model.config.sampling
+        actors = min(self.cluster.actors(self.cluster_workers, self.gpus_per_actor), len(errands))
+        self._streams += 1
+        rows = [
+            {"errands": pickle.dumps(errand), "key": f"{self._streams} {number}"}
+            for number, errand in enumerate(errands)
+        ]
+        # Actors claim no CPU: one that dies with its node must find a place on any other, however full.
+        data = (
+            self._dataset(rows, len(rows))
+            .flat_map(
+                partial(decode, sampling=sampling, attempts=self._attempts),
+                num_cpus=1,
+                concurrency=self._decoders(len(errands)),
+            )
+            .map_batches(
+                Embedder,
+                fn_constructor_args=(self._model_there, self.gpus_per_actor),
+                batch_size=1,
+                num_cpus=0,
+                num_gpus=self.gpus_per_actor or None,
+                compute=ray.data.ActorPoolStrategy(
+                    min_size=1,
+                    max_size=actors,
+                    initial_size=actors,
+                    max_tasks_in_flight_per_actor=IN_FLIGHT,
+                ),
+            )
+        )
+        for row in self._rows(data):
+            if row["error"]:
+                raise ClusterError(f"embedding failed on the cluster ({row['error']})")
+            for note, vectors, blank in notes_of(row):
+                held = self._under_way.get(note.number)
+                if held is None or held.ignored:
+                    continue  # it has ended already, or is to be read anew
+                if isinstance(note, Sampled):
+                    assert vectors is not None
+                    assert blank is not None
+                    new = self._assembly(held).add(note.start, (vectors, note.timestamps, blank))
+                    self._frames += new
+                    self._tell(None)
+                elif isinstance(note, Ended):
+                    self._assembly(held).end(note)
+                elif isinstance(note, Failed):
+                    self._drop_assembly(held)
+                    del self._under_way[note.number]
+                    self._take(_failure(held.job.path, note.reason, held.job))
+                elif isinstance(note, Lost):
+                    self._drop_assembly(held)
+                    held.ignored = True
+                else:
+                    self._read_whole(held)
+                self._end_if_complete(note.number, held)
+        self._count_the_lost()
+
+    def _assembly(self, held: _Open) -> Assembly:
+        if held.assembly is None:
+            folder = getattr(self.store, "folder", None)
+            held.job.writer = self.store.writer(held.job.id)
+            held.assembly = Assembly(held.job.writer, held.parts, folder)
+        return held.assembly
+
+    def _drop_assembly(self, held: _Open) -> None:
+        if held.assembly is not None:
+            held.assembly.discard()
+        held.assembly = held.job.writer = None
+
+    def _read_whole(self, held: _Open) -> None:
+        self._drop_assembly(held)
+        held.whole = held.ignored = True
+        held.tries -= 1  # that it was split is not its fault
+
+    def _end_if_complete(self, number: int, held: _Open) -> None:
+        assembly = held.assembly
+        if assembly is None or number not in self._under_way or not assembly.complete:
+            return
+        if not assembly.joined():
+            self._read_whole(held)
+            return
+        assembly.close()
+        del self._under_way[number]
+        held.job.info, duration, damaged = assembly.facts()
+        try:
+            unchanged = stamp_of(held.job.path) == held.job.stamp
+        except VideoError as error:
+            self._take(_failure(held.job.path, error.reason, held.job))
+            return
+        if unchanged:
+            self._finish(held.job, duration, damaged)
+        else:
+            reason = "changed while it was read; add it again when it is whole"
+            self._take(_failure(held.job.path, reason, held.job))
+
+    def _count_the_lost(self) -> None:
+        for number, held in list(self._under_way.items()):
+            self._drop_assembly(held)
+            held.tries += 1
+            held.ignored = False
+            if held.tries >= TRIES:
+                del self._under_way[number]
+                reason = f"its decoding ended its process {TRIES} times: damaged, or too large for the memory"
+                self._fail(held.job.path, NO_STAMP, reason, held.job)
+
+    def _errands(self) -> Iterator[list[Errand]]:
+        """What each decoding task does: the long ones first, one part each; then short ones, some together."""
+        together: list[Errand] = []
+        seconds = 0.0
+        for number, held in sorted(self._under_way.items(), key=lambda item: -(item[1].look.seconds or 0)):
+            path, own = held.job.path, held.look.seconds
+            if held.parts > 1:
+                yield from ([Errand(number, path, held.look.parts, part)] for part in range(held.parts))
+            elif own is None or own >= ERRAND_SECONDS or held.tries:
+                yield [Errand(number, path)]
+            else:
+                together.append(Errand(number, path))
+                seconds += max(1.0, own)
+                if seconds >= ERRAND_SECONDS:
+                    yield together
+                    together, seconds = [], 0.0
+        if together:
+            yield together
+
+    # ------------------------------------------------------------------ Ray Data
+
+    def _decoders(self, tasks: int) -> int:
+        return max(1, min(self.cluster_workers, tasks))
+
+    def _dataset(self, rows: list[dict[str, Any]], blocks: int) -> ray.data.Dataset:
+        import ray.data
+
+        return ray.data.from_items(rows, override_num_blocks=max(1, blocks))
+
+    def _rows(self, data: ray.data.Dataset) -> Iterator[dict[str, Any]]:
+        """The rows of a dataset as they are ready; a cluster that is lost altogether is one clear line."""
+        import ray.exceptions
+
+        try:
+            for batch in data.iter_batches(batch_size=None, prefetch_batches=0, batch_format="numpy"):
+                names = list(batch)
+                for values in zip(*batch.values(), strict=True):
+                    yield dict(zip(names, values, strict=True))
+        except (ray.exceptions.RayError, ConnectionError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+            raise ClusterError(
+                f"the cluster {self.cluster.address} was lost ({reason}); what was finished is kept: run it again"
+            ) from error
+
+
+@contextmanager
+def _data_settings(side: int) -> Iterator[None]:
+    """Ray Data with a batch of frames to a block, no bars of its own, and lost blocks left to this module."""
+    import ray.data
+
+    context = ray.data.DataContext.get_current()
+    wanted = {
+        "target_max_block_size": BATCH * side * side * 3 + (1 << 16),
+        "target_min_block_size": 1,
+        "enable_progress_bars": False,
+        "max_errored_blocks": -1,
+        "print_on_execution_start": False,
+    }
+    before = {name: getattr(context, name) for name in wanted if hasattr(context, name)}
+    for name in before:
+        setattr(context, name, wanted[name])
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"ray\.")  # how few tasks there are, and the like
+            yield
+    finally:
+        for name, value in before.items():
+            setattr(context, name, value)
