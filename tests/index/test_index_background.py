@@ -15,6 +15,9 @@ from visil.calibration import Calibration
 from visil.features import VideoFeatures
 from visil.index import background as background_module
 from visil.index.background import LEAST, MOST, NEAREST, Background
+from visil.index.catalogue import NewVideo
+from visil.index.collection import Index
+from visil.index.identity import Stamp
 from visil.model import ViSiL
 
 DIM = 32
@@ -120,28 +123,43 @@ def test_a_plain_copy_is_a_copy_however_common(model: ViSiL) -> None:
     assert [(s.query, s.target) for s in match.segments] == [((0, 12), (0, 12))]
 
 
+def put(index: Index, number: int) -> None:
+    name = f"{number * 7919 % 1009:032x}"
+    writer = index.store.writer(name)
+    writer.append(unit((2, 9, DIM), number), np.arange(2.0), torch.zeros(2, dtype=torch.bool))
+    writer.finish(2.0)
+    index.catalogue.add(NewVideo(name, 2, 2.0, 64, 64, "", None, 0, 0), f"/{number}", Stamp(0, 0))
+
+
+def test_the_order_in_which_videos_came_makes_no_difference(
+    model: ViSiL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_module, "LEAST", 5)
+    monkeypatch.setattr(background_module, "SAMPLE", 12)
+    found = []
+    for name, numbers in (("a", range(40)), ("b", reversed(range(40)))):
+        with Index(tmp_path / name, model=model) as index:
+            for number in numbers:
+                put(index, number)
+            found.append(index.common_here())
+    query = video(unit((6, 9, DIM), 99))
+    assert found[0].typical == pytest.approx(found[1].typical, abs=1e-6)
+    one, other = (background.beyond_typical(query) for background in found)
+    assert one is not None
+    assert other is not None
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
 def test_a_collection_that_grows_is_sampled_anew(
     model: ViSiL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from visil.index.catalogue import NewVideo
-    from visil.index.collection import Index
-    from visil.index.identity import Stamp
-
     index = Index(tmp_path / "videos.visil", model=model)
-
-    def put(number: int) -> None:
-        name = f"{number:032x}"
-        writer = index.store.writer(name)
-        writer.append(unit((2, 9, DIM), number), np.arange(2.0), torch.zeros(2, dtype=torch.bool))
-        writer.finish(2.0)
-        index.catalogue.add(NewVideo(name, 2, 2.0, 64, 64, "", None, 0, 0), f"/{number}", Stamp(0, 0))
-
     for number in range(20):
-        put(number)
+        put(index, number)
     monkeypatch.setattr(background_module, "LEAST", 5)
     first = index.common_here()
-    put(20)
+    put(index, 20)
     assert index.common_here() is first
     for number in range(21, 25):
-        put(number)
+        put(index, number)
     assert index.common_here() is not first

@@ -23,6 +23,16 @@ def test_add_tells_people(videos: Path, tmp_path: Path, run: Command) -> None:
     assert done.err == ""
 
 
+def test_fast_decoding_finds_the_same_copies(videos: Path, tmp_path: Path, run: Command) -> None:
+    folder = tmp_path / "i"
+    assert run("add", folder, videos / "copies", "--fast-decode").out.startswith("3 added")
+    hits = run("search", folder, videos / "copies" / "cut.mp4", "--json").json["hits"]
+    assert [hit["verdict"] for hit in hits] == ["copy"] * 3
+    refused = run("add", folder, videos / "alone", "--fast-decode", "--ray", "local")
+    assert refused.status == 1
+    assert refused.line == "visil: --fast-decode and --ray do not go together: leave one out"
+
+
 def test_add_names_no_more_than_ten_failures(tmp_path: Path, run: Command) -> None:
     films = tmp_path / "films"
     films.mkdir()

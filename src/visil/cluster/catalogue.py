@@ -260,6 +260,15 @@ class ShardedCatalogue(Catalogue):
             for local, video in some.items()
         }
 
+    def sample(self, count: int) -> list[Video]:
+        """So many videos, by id: those that one collection of all would name."""
+        found = {
+            video.id: replace(video, number=number_of(place, video.number))
+            for place, some in enumerate(self._each("sample", count))
+            for video in some
+        }
+        return [found[key] for key in sorted(found)[:count]]
+
     def numbers(self) -> list[int]:
         """The numbers of all videos, in the order in which they came."""
         return [int(number) for number in self.order().numbers]

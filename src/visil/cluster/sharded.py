@@ -25,7 +25,7 @@ from visil.cluster.store import ShardedStore
 from visil.codes import Codes, checked
 from visil.errors import IndexFolderError, UsageError
 from visil.features import VideoFeatures
-from visil.index.background import Background, sampled
+from visil.index.background import SAMPLE, Background
 from visil.index.candidates import Probes
 from visil.index.catalogue import Judgement
 from visil.index.collection import CANDIDATES, Index, IndexInfo, Problem
@@ -231,18 +231,17 @@ class ShardedIndex(Index):
 
     def common_now(self) -> Background:
         """What is common in all shards together, sampled just now."""
-        order = self.catalogue.order()
-        chosen = sampled(len(order.ids))
+        chosen = self.catalogue.sample(SAMPLE)
         asked: dict[int, list[str]] = defaultdict(list)
-        for i in chosen:
-            asked[int(order.numbers[i]) % MOST].append(order.ids[i])
+        for video in chosen:
+            asked[video.number % MOST].append(video.id)
         answers = self.shards.some("middle_frames", {place: (ids,) for place, ids in asked.items()})
         frames = {
-            video: frame
+            name: frame
             for place, ids in asked.items()
-            for video, frame in zip(ids, answers[place], strict=True)
+            for name, frame in zip(ids, answers[place], strict=True)
         }
-        inorder = (frames[order.ids[i]] for i in chosen)
+        inorder = (frames[video.id] for video in chosen)
         return Background(self.model, [frame for frame in inorder if frame is not None])
 
     def find_duplicates(

@@ -58,10 +58,8 @@ class Background:
 
     @classmethod
     def read(cls, model: ViSiL, store: FeatureStore, catalogue: Catalogue) -> Background:
-        """From a collection: videos evenly spread over it."""
-        numbers = catalogue.numbers()
-        videos = catalogue.numbered([numbers[i] for i in sampled(len(numbers))])
-        return cls.of(model, store.glimpses(videos[number] for number in sorted(videos)))
+        """From a collection; which order its videos came in makes no difference."""
+        return cls.of(model, store.glimpses(catalogue.sample(SAMPLE)))
 
     def beyond_typical(self, query: VideoFeatures) -> NDArray[np.float32] | None:
         """What to take off the similarities of each frame of a query, [T]; None: nothing is known."""
@@ -80,13 +78,6 @@ class Background:
         inner, outer = config.frame_pool
         matrix = FrameMatrix(vectors, self._frames, symmetric=config.symmetric, inner=inner, outer=outer)
         return matrix.full().numpy()
-
-
-def sampled(videos: int) -> list[int]:
-    """Which of so many videos, in the order in which they came, the sample takes a frame of."""
-    if not videos:
-        return []
-    return [int(i) for i in np.unique(np.linspace(0, videos - 1, SAMPLE).round())]
 
 
 def middle_frame(video: VideoFeatures) -> Tensor | None:

@@ -206,6 +206,11 @@ class Catalogue(Database):
             found |= {video.number: video for video in self._videos(f"v.number IN ({marks})", *some)}
         return found
 
+    def sample(self, count: int) -> list[Video]:
+        """So many videos, by id: as good as drawn by lot, and the same ones in whichever order all of them came."""
+        rows = self._all("SELECT number FROM videos ORDER BY id LIMIT ?", count)
+        return sorted(self.numbered([int(row[0]) for row in rows]).values(), key=lambda video: video.id)
+
     def numbers(self) -> list[int]:
         """The numbers of all videos, rising."""
         return [int(row[0]) for row in self._all("SELECT number FROM videos ORDER BY number")]
