@@ -118,7 +118,7 @@ def test_one_pass_for_all_kinds_in_batches(weights: Path, monkeypatch: pytest.Mo
         ("model", "mac"), model=model, backbone="efficientnet-lite0", backbone_weights=weights
     )
     torch.testing.assert_close(apart(pixels[:8])["model"].vectors, expected.vectors[:8], rtol=1e-4, atol=1e-5)
-    assert len(sizes) == 2
+    assert sizes == [8]  # the network of the other kinds; the model has a copy of its own for inference
 
 
 def test_half_precision(weights: Path) -> None:
