@@ -4,21 +4,14 @@
 
 LOCAL.visil is the same collection, added on one machine. What is written to --out: how the run went, whether the
 features are those of the local collection, and whether shards (as actors of what is left of the cluster) find the same.
-
-How sure a hit is depends on what is common in a collection, which is sampled in the order in which its videos came
-(visil.index.background). A cluster finishes them in another order; so hits are also compared with a copy of the local
-collection, the same features, whose videos are numbered in the cluster's order.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import sqlite3
 import tempfile
 import time
-from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -78,7 +71,7 @@ def main() -> None:
             "features": features(index, local),
             "search": search(index, local, work / "shards"),
         }
-    result["run"]["note"] = "both nodes share two cores, with other programs: not a measure of speed"
+    result["run"]["note"] = "both nodes share two cores: not a measure of speed"
     arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
 
@@ -141,14 +134,12 @@ def search(index: visil.Index, local: visil.Index, folder: Path) -> dict[str, An
         found = {query: shards.search(query) for query in queries}
     as_dicts = {query: [hit.to_dict() for hit in hits] for query, hits in found.items()}
     identical = sum(as_dicts[query] == [hit.to_dict() for hit in index.search(query)] for query in queries)
-    with visil.Index(in_order(local.folder, names, folder.parent / "ordered.visil"), create=False) as ordered:
-        return {
-            "shards": SHARDS,
-            "queries": len(queries),
-            "identical_to_the_same_collection_unsharded": identical,
-            "with_the_local_collection": against(found, local),
-            "with_the_local_collection_in_the_cluster_s_order": against(found, ordered),
-        }
+    return {
+        "shards": SHARDS,
+        "queries": len(queries),
+        "identical_to_the_same_collection_unsharded": identical,
+        "with_the_local_collection": against(found, local),
+    }
 
 
 def against(found: dict[str, list[Hit]], other: visil.Index) -> dict[str, Any]:
@@ -167,19 +158,6 @@ def against(found: dict[str, list[Hit]], other: visil.Index) -> dict[str, Any]:
         "largest_difference_of_score": score,
         "largest_difference_of_confidence": confidence,
     }
-
-
-def in_order(folder: Path, names: list[str], copy: Path) -> Path:
-    """A copy of a collection, its videos numbered in the order of ``names``."""
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("frames*"))
-    with closing(sqlite3.connect(copy / "catalogue.sqlite")) as db, db:
-        db.execute("PRAGMA foreign_keys = OFF")
-        beyond = db.execute("SELECT max(number) FROM videos").fetchone()[0] + 1
-        for place, name in enumerate(names, beyond):
-            (old,) = db.execute("SELECT number FROM videos WHERE id = ?", (name,)).fetchone()
-            db.execute("UPDATE videos SET number = ? WHERE number = ?", (place, old))
-            db.execute("UPDATE files SET video = ? WHERE video = ?", (place, old))
-    return copy
 
 
 def _alive() -> int:
