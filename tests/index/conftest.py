@@ -144,7 +144,9 @@ def process() -> Iterator[Start]:
     def start(*arguments: str | os.PathLike[str], before: str = "") -> subprocess.Popen[str]:
         # Whatever started the tests may have had Ctrl-C ignored, as shells do for what they run in the background.
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-        script = f"{heard}\n{before}\nimport torch; torch.set_num_threads(1)\nfrom visil.cli import main; main()"
+        script = (
+            f"{heard}\n{before}\nimport torch; torch.set_num_threads(1)\nfrom visil.cli import main; main()"
+        )
         started.append(
             subprocess.Popen(
                 [sys.executable, "-c", script, *(os.fspath(argument) for argument in arguments)],
