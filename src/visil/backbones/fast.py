@@ -1,6 +1,6 @@
 """A backbone for inference on a processor: each convolution with its activation in one pass, a few frames at a time.
 
-Activations of four frames stay near the processor, where those of thirty-two go to memory and back after every layer.
+Activations of two frames stay near the processor, where those of thirty-two go to memory and back after every layer.
 The float32 copy computes what the network does, batch norms folded; the bfloat16 one rounds after every layer and
 sums in float32. Stages beyond the last one wanted are not computed.
 """
@@ -19,7 +19,7 @@ from visil.backbones.resnet import Bottleneck, ResNet50
 from visil.cores import side_by_side
 from visil.fused_conv import Activation, convolved
 
-FRAMES = 4
+FRAMES = 2
 """Frames that go through the layers together."""
 
 
