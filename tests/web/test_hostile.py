@@ -104,12 +104,15 @@ def test_a_hanging_search_keeps_nobody_waiting_and_is_stopped_at_once(server: Ru
     known = {"kind": "video", "id": server.id("turned/eats"), "name": "eats.mp4"}
     engine.hear({"key": "known", "do": "search", "k": 5, "query": known})
     heard = [said.get(timeout=60)]
-    while "result" not in heard[-1]:
+    while heard[-1]["key"] != "known" or "result" not in heard[-1]:
         heard.append(said.get(timeout=60))
-    assert {one["key"] for one in heard} == {"known"}
+    ends = {"result", "error", "cancelled"}
+    assert not any(one["key"] == "hangs" and ends & one.keys() for one in heard)  # how far it is may be told
     assert len(heard[-1]["result"]["hits"]) >= 2
     engine.hear({"key": "hangs", "do": "cancel"})
-    assert said.get(timeout=20) == {"key": "hangs", "cancelled": True}
+    while not ends & (last := said.get(timeout=20)).keys():
+        pass
+    assert last == {"key": "hangs", "cancelled": True}
 
 
 def test_stopping_an_addition_blames_no_file(server: Running, videos: Path, tmp_path: Path) -> None:

@@ -81,6 +81,8 @@ class Teller:
     def ending(self, stop: Callable[[], None]) -> Iterator[None]:
         """While this is waited for, ``stop`` is called when the work is cancelled."""
         self._stops.append(stop)
+        if self.cancelled:  # before there was anything to stop
+            stop()
         try:
             yield
         finally:

@@ -49,6 +49,7 @@ class Decoder:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._child: subprocess.Popen[bytes] | None = None
+        self._ended = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -70,7 +71,8 @@ class Decoder:
                     pipe.close()
 
     def kill(self) -> None:
-        """Let another thread's request fail at once."""
+        """Let another thread's request fail at once, also one that has yet to start its process."""
+        self._ended = True
         child = self._child
         if child is not None:
             child.kill()
@@ -167,6 +169,8 @@ class Decoder:
                 start_new_session=True,  # Ctrl-C is for the server, which ends its children itself
                 env=os.environ | ONE_THREAD,
             )
+            if self._ended:  # said while the process was being started
+                self._child.kill()
             assert self._child.stdout is not None
             _answer(self._child.stdout, time.monotonic() + START_S)
         return self._child
