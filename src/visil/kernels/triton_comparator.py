@@ -81,6 +81,17 @@ class ComparatorWeights:
 
 
 @triton.jit
+def _cells(rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """This program's output cells: row and column of each, the last ones again beyond the end, and which are real."""
+    tiles = tl.cdiv(columns, COLUMNS)
+    cell = tl.arange(0, ROWS * COLUMNS)
+    row = (tl.program_id(0) // tiles) * ROWS + cell // COLUMNS
+    column = (tl.program_id(0) % tiles) * COLUMNS + cell % COLUMNS
+    inside = (row < rows) & (column < columns)
+    return tl.minimum(row, rows - 1), tl.minimum(column, columns - 1), inside
+
+
+@triton.jit
 def _pooled_twice_kernel(
     matrix,
     matrix_x,
@@ -101,12 +112,7 @@ def _pooled_twice_kernel(
     ZEROS: tl.constexpr,
 ):
     CELLS: tl.constexpr = ROWS * COLUMNS
-    tiles = tl.cdiv(columns, COLUMNS)
-    cell = tl.arange(0, CELLS)
-    row = (tl.program_id(0) // tiles) * ROWS + cell // COLUMNS
-    column = (tl.program_id(0) % tiles) * COLUMNS + cell % COLUMNS
-    inside = (row < rows) & (column < columns)
-    row, column = tl.minimum(row, rows - 1), tl.minimum(column, columns - 1)
+    row, column, inside = _cells(rows, columns, ROWS, COLUMNS)
     patch = tl.arange(0, 16)
     channels = tl.arange(0, 32)
     w = first + patch[:, None] * 32 + channels[None, :]
@@ -159,12 +165,7 @@ def _output_kernel(
     CLIP: tl.constexpr,
 ):
     CELLS: tl.constexpr = ROWS * COLUMNS
-    tiles = tl.cdiv(columns, COLUMNS)
-    cell = tl.arange(0, CELLS)
-    row = (tl.program_id(0) // tiles) * ROWS + cell // COLUMNS
-    column = (tl.program_id(0) % tiles) * COLUMNS + cell % COLUMNS
-    inside = (row < rows) & (column < columns)
-    row, column = tl.minimum(row, rows - 1), tl.minimum(column, columns - 1)
+    row, column, inside = _cells(rows, columns, ROWS, COLUMNS)
     channels, outputs = tl.arange(0, 64), tl.arange(0, 128)
     weights = third + channels[:, None] * 128 + outputs[None, :]
     total = tl.zeros((CELLS, 128), tl.float32)
