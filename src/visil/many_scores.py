@@ -21,14 +21,10 @@ from visil.kernels.cpu_comparator import FastComparator, fast_comparator, passes
 from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
 from visil.kernels.joined import Joined
 from visil.kernels.ragged import pooled_spans
-from visil.similarity import Reduction
+from visil.similarity import MP_AP, Reduction
 
 if TYPE_CHECKING:
     from visil.model import ViSiL
-
-MP_AP: tuple[Reduction, Reduction] = ("max", "mean")
-"""Chamfer similarity: the best, then the mean."""
-
 
 GPU_CELLS = 1 << 28
 """Frame pairs of one pair that a GPU compares at once; a longer one goes strip by strip."""

@@ -17,6 +17,10 @@ Reduction = Literal["max", "mean", "top2", "top3", "top4", "top5"]
 """How many become one: the best, the mean of all, or the mean of the best few (all, where there are fewer)."""
 
 
+MP_AP: tuple[Reduction, Reduction] = ("max", "mean")
+"""Chamfer similarity: the best, then the mean."""
+
+
 def best_few(how: Reduction) -> int | None:
     """The k of a "topk" reduction; None for the others."""
     return int(how[3:]) if how.startswith("top") else None

@@ -25,10 +25,10 @@ from visil.config import ViSiLConfig
 from visil.errors import UsageError
 from visil.features import VideoFeatures
 from visil.loading import load
-from visil.many_scores import MP_AP, matrix_scores
+from visil.many_scores import matrix_scores
 from visil.model import ViSiL
 from visil.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V
-from visil.similarity import Reduction, frame_matrix, video_similarity
+from visil.similarity import MP_AP, Reduction, frame_matrix, video_similarity
 from visil.whitening import PCA, Whitening
 
 ROWS: dict[str, ViSiLConfig] = {

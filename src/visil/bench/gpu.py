@@ -13,7 +13,7 @@ from torch import Tensor
 
 from visil.bench.rows import Row
 from visil.comparator import Comparator
-from visil.kernels.gpu_engine import EnginePrecision, GpuEngine
+from visil.kernels.gpu_engine import DTYPES, GpuEngine
 from visil.kernels.ragged_axes import ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
 from visil.kernels.triton_frames import FP8, frame_products, prepared
@@ -26,8 +26,6 @@ REGIONS, CHANNELS = 9, 512
 
 FIVR_PAIRS = 100 * 225_960
 """Queries times videos of FIVR-200K."""
-
-DTYPES: dict[EnginePrecision, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": FP8}
 
 
 def seconds(work: Callable[[], object], rounds: int = 20) -> float:

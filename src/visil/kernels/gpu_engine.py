@@ -23,7 +23,7 @@ from visil.kernels.ragged_axes import RaggedAxis, frame_axis, ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
 from visil.kernels.triton_frames import FP8, frame_products, prepared
 from visil.prefetch import prefetched
-from visil.similarity import Reduction
+from visil.similarity import MP_AP, Reduction
 
 EnginePrecision = Literal["fp16", "bf16", "fp8"]
 DTYPES: dict[EnginePrecision, torch.dtype] = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": FP8}
@@ -33,8 +33,6 @@ CHUNK_FRAMES = 16384
 
 MATRIX_CELLS = 1 << 28
 """Cells of S_f at once: half a gigabyte; more queries than that allows are taken in groups."""
-
-MP_AP: tuple[Reduction, Reduction] = ("max", "mean")
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ class GpuEngine:
 
     def _packed(self, first: int, targets: list[Tensor], frames: int) -> Chunk:
         lengths = [len(target) for target in targets]
-        if self.device.type != "cuda":
+        if self.device.type != "cuda" or all(target.is_cuda for target in targets):  # they are there
             vectors = torch.cat([target.to(torch.float16) for target in targets])
             return Chunk(first, lengths, vectors, self._axis(lengths), None, torch.isfinite(vectors).all())
         locked = torch.empty(frames, *self.shape, dtype=torch.float16, pin_memory=True)
