@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from visil.files import replacing
+
 PUBLISHED = 1.6
 """Thousand pairs of 103 frames a second at C=512 by the authors' code on one H200 (docs/performance.md)."""
 
@@ -30,7 +32,8 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
             left.plot(*zip(*known, strict=True), "o:", label=f"plain formula, {device}")
     left.set(xscale="log", yscale="log", xlabel="frames of each video", ylabel="seconds a pair")
     left.grid(alpha=0.3)
-    left.legend(frameon=False, fontsize=8)
+    if left.lines:
+        left.legend(frameon=False, fontsize=8)
     names, speeds = _speeds(result)
     right.barh(names, speeds, color=["C7" if "formula" in n or "authors" in n else "C0" for n in names])
     right.set(xscale="log", xlabel="pairs of 103 frames a second")
@@ -38,7 +41,8 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     for place, speed in enumerate(speeds):
         right.annotate(f" {speed:,.0f}", (speed, place), va="center", fontsize=8)
     right.margins(x=0.25)
-    figure.savefig(path, dpi=110)
+    with replacing(path) as fresh:
+        figure.savefig(fresh, dpi=110)
 
 
 def _seconds(row: Mapping[str, Any], name: str) -> float:

@@ -60,11 +60,8 @@ def measured(
 
 def write(result: Mapping[str, Any], path: Path) -> None:
     """As JSON, whole or not at all."""
-    try:
-        with replacing(path) as fresh:
-            fresh.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    except OSError as error:
-        raise FileError(path, f"cannot be written: {error.strerror}") from error
+    with replacing(path) as fresh:
+        fresh.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
 
 
 def read(path: Path) -> dict[str, Any]:
