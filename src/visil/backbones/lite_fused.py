@@ -18,8 +18,9 @@ from visil.backbones.resnet_fused import convolved_relu
 class FusedEfficientNetLite(nn.Module):
     """An :class:`EfficientNetLite` for inference on a GPU."""
 
-    def __init__(self, network: EfficientNetLite, dtype: torch.dtype) -> None:
+    def __init__(self, network: EfficientNetLite, dtype: torch.dtype, last: int = 4) -> None:
         super().__init__()
+        self.last = last
         self.network = folded(network).to(dtype=dtype)
         self.channels = network.channels
         self.taps = nn.ParameterList(_taps(block._depthwise_conv) for block in _blocks(self.network))
@@ -29,7 +30,7 @@ class FusedEfficientNetLite(nn.Module):
         return self.network.preprocess(frames)
 
     def stages(self, images: Tensor) -> list[Tensor]:
-        """As :meth:`EfficientNetLite.stages`."""
+        """As :meth:`EfficientNetLite.stages`, up to stage ``last``."""
         network = self.network
         x = F.relu6(network._conv_stem(images))
         outputs = []
@@ -37,6 +38,8 @@ class FusedEfficientNetLite(nn.Module):
             x = _block(block, taps, x)
             if i in network.stage_ends:
                 outputs.append(x)
+                if len(outputs) > self.last:
+                    return outputs
         outputs.append(convolved_relu(network._conv_head, x).clamp_(max=6.0))
         return outputs
 

@@ -18,8 +18,9 @@ class FusedResNet50(nn.Module):
 
     channels = ResNet50.channels
 
-    def __init__(self, network: ResNet50, dtype: torch.dtype) -> None:
+    def __init__(self, network: ResNet50, dtype: torch.dtype, last: int = 3) -> None:
         super().__init__()
+        self.last = last
         self.network = folded(network).to(dtype=dtype)
 
     def preprocess(self, frames: Tensor) -> Tensor:
@@ -27,11 +28,12 @@ class FusedResNet50(nn.Module):
         return self.network.preprocess(frames)
 
     def stages(self, images: Tensor) -> list[Tensor]:
-        """As :meth:`ResNet50.stages`."""
+        """As :meth:`ResNet50.stages`, up to stage ``last``."""
         network = self.network
         x = F.max_pool2d(convolved_relu(network.conv1, images), 3, 2, padding=1)
         outputs = []
-        for layer in (network.layer1, network.layer2, network.layer3, network.layer4):
+        layers = (network.layer1, network.layer2, network.layer3, network.layer4)
+        for layer in layers[: self.last + 1]:
             for block in layer:
                 x = _block(block, x)
             outputs.append(x)

@@ -8,6 +8,7 @@ never on how many targets there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -30,6 +31,9 @@ DTYPES: dict[EnginePrecision, torch.dtype] = {"fp16": torch.float16, "bf16": tor
 
 CHUNK_FRAMES = 16384
 """Target frames that are compared at once."""
+
+COPIERS = 4
+"""Threads that lay targets end to end: one alone copies more slowly than the GPU compares."""
 
 MATRIX_CELLS = 1 << 28
 """Cells of S_f at once: half a gigabyte; more queries than that allows are taken in groups."""
@@ -98,6 +102,7 @@ class GpuEngine:
         self.dtype = DTYPES[precision]
         self.symmetric, self.outer = symmetric, frame_pool[1]
         self.chunk_frames = chunk_frames
+        self._copiers = ThreadPoolExecutor(COPIERS)
         self._copies = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self.shape = tuple(queries[0].shape[1:])
         self._padding: Padding = comparator.padding if comparator is not None else "replicate"
@@ -183,11 +188,15 @@ class GpuEngine:
             vectors = torch.cat([target.to(torch.float16) for target in targets])
             return Chunk(first, lengths, vectors, self._axis(lengths), None, torch.isfinite(vectors).all())
         locked = torch.empty(frames, *self.shape, dtype=torch.float16, pin_memory=True)
-        # Plain copies in this one thread: torch would wait for all of its own, which other work may hold up.
-        room, start = locked.numpy(), 0
-        for target in targets:
-            room[start : start + len(target)] = target.to("cpu", torch.float16).numpy()
-            start += len(target)
+        room, ends = locked.numpy(), np.cumsum(lengths)
+
+        def copied(part: int) -> None:
+            for place in range(part, len(targets), COPIERS):
+                target = targets[place].to("cpu", torch.float16).numpy()
+                room[ends[place] - len(target) : ends[place]] = target
+
+        # Plain copies in threads of our own: torch would wait for all of its, which other work may hold up.
+        list(self._copiers.map(copied, range(COPIERS)))
         assert self._copies is not None
         with torch.cuda.stream(self._copies):
             vectors = locked.to(self.device, non_blocking=True)
