@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.cluster import RayAddress, opened_over
+from visil.cli.progress import count_progress
 from visil.cli.words import clock
 from visil.errors import printable
 
@@ -26,14 +27,25 @@ def search(
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Compare with every video, not only with likely ones.")
     ] = False,
+    first_look: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Look at every video by the signs of its vectors, and compare with the N most alike.",
+        ),
+    ] = None,
     ray: RayAddress = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """What in INDEX shares footage with each QUERY, and where."""
     answers = []
     with opened_over(index, ray) as collection:
+        if first_look is not None:
+            with count_progress("videos read for the first look", quiet=as_json) as progress:
+                collection.prepare_first_look(progress)
         for query in queries:
-            hits = collection.search(query, k, exhaustive=exhaustive)
+            hits = collection.search(query, k, exhaustive=exhaustive, first_look=first_look)
             answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})
             if not as_json:
                 _tell(query, hits)

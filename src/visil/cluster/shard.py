@@ -26,6 +26,7 @@ from visil.index.cache import CandidateCache
 from visil.index.candidates import NEIGHBOURS, Nearest, Probes
 from visil.index.catalogue import Failure
 from visil.index.collection import Index, Problem
+from visil.index.first_look import Look
 from visil.index.receiving import Receiver, file_of, receiver
 from visil.index.remote import RemoteIndex
 from visil.index.remote_objects import is_url
@@ -172,6 +173,15 @@ class Shard:
         """The best ``k`` of all videos of this shard, without candidates."""
         videos = self.index.catalogue.videos()
         return rank(self.index.model, self.index.store, query, videos, k, common)
+
+    def prepare_first_look(self) -> None:
+        """Bring the signs that a first look goes by up to date."""
+        if len(self.index):
+            self.index.prepare_first_look()
+
+    def first_look(self, query: VideoFeatures, common: Common | None, count: int) -> list[Look]:
+        """The ``count`` videos of this shard that look most like a query, best first."""
+        return self.index.prepare_first_look().nearest(query, common, count) if len(self.index) else []
 
     def read(self, video: str, path: str | None = None) -> VideoFeatures:
         """A video's features, by id; an error where they cannot be read."""

@@ -18,6 +18,7 @@ from visil.cluster.candidates import ShardedCandidates
 from visil.cluster.catalogue import ShardedCatalogue
 from visil.cluster.checks import check
 from visil.cluster.duplicates import find_duplicates
+from visil.cluster.first_look import ShardedFirstLook
 from visil.cluster.manifest import MOST, Manifest
 from visil.cluster.shard import ShardFacts
 from visil.cluster.shards import LocalShards, Shards
@@ -31,6 +32,7 @@ from visil.index.catalogue import Judgement
 from visil.index.collection import CANDIDATES, Index, IndexInfo, Problem
 from visil.index.duplicates import Duplicates, OnPairs
 from visil.index.extraction import AddReport, Decode, OnProgress
+from visil.index.first_look import check_first_look
 from visil.index.lock import can_write
 from visil.index.remote import FRESH_S
 from visil.index.remote_objects import is_url
@@ -203,24 +205,41 @@ class ShardedIndex(Index):
         self.shards.each("warm")
         return ShardedCandidates(self)
 
+    def prepare_first_look(self, progress: Callable[[int, int], None] | None = None) -> ShardedFirstLook:
+        """Bring every shard's signs up to date; ``progress`` counts shards."""
+        looks = ShardedFirstLook(self)
+        looks.refresh(progress=progress)
+        return looks
+
     def search(
-        self, query: str | os.PathLike[str] | VideoFeatures, k: int = 10, *, exhaustive: bool = False
+        self,
+        query: str | os.PathLike[str] | VideoFeatures,
+        k: int = 10,
+        *,
+        exhaustive: bool = False,
+        first_look: int | None = None,
     ) -> list[Hit]:
-        """The ``k`` videos of the collection that share most with a query: a file, an id, or features."""
+        """The ``k`` videos of the collection that share most with a query: see :meth:`visil.Index.search`."""
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
+        check_first_look(first_look)
         self.follow()
         features = self.features(query)
         common = self.common_here().beyond_typical(features)
-        if exhaustive:
+        if (exhaustive and first_look is None) or (first_look is not None and first_look >= len(self)):
             answers = self.shards.each("best", features, common, k)
             return best_of({hit.id: hit for hits in answers for hit in hits}.values(), k)
-        votes = ShardedCandidates(self).vote(Probes.of(features), max(CANDIDATES, 4 * k))
+        if first_look is not None:
+            numbers = ShardedFirstLook(self).best(features, common, first_look)
+        else:
+            votes = ShardedCandidates(self).vote(Probes.of(features), max(CANDIDATES, 4 * k))
+            numbers = [vote.number for vote in votes]
         chosen: dict[int, list[int]] = defaultdict(list)
-        for vote in votes:
-            chosen[vote.number % MOST].append(vote.number // MOST)
-        asked = {place: (features, common, numbers) for place, numbers in chosen.items()}
-        return best_of((hit for hits in self.shards.some("compare", asked).values() for hit in hits), k)
+        for number in numbers:
+            chosen[number % MOST].append(number // MOST)
+        asked = {place: (features, common, local) for place, local in chosen.items()}
+        found = (hit for hits in self.shards.some("compare", asked).values() for hit in hits)
+        return best_of({hit.id: hit for hit in found}.values(), k)
 
     def common_here(self) -> Background:
         """What is common in all shards together, sampled anew when they have grown or shrunk by a tenth."""

@@ -1,13 +1,13 @@
 """`visil.Index`: a collection of videos in one folder.
 
-``catalogue.sqlite`` says what is there, ``features/`` holds one file a video, ``frames*`` is a cache for candidates.
+``catalogue.sqlite`` says what is there, ``features/`` holds one file a video; ``frames*``, for candidates, and
+``first-look*``, the signs of all vectors, are caches.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,8 @@ from visil.index.condition import IndexInfo, Problem
 from visil.index.discover import discover
 from visil.index.duplicates import Duplicates, Group, OnPairs, find_duplicates
 from visil.index.extraction import AddReport, Decode, Extraction, OnProgress
+from visil.index.first_look import FILE, FirstLook, check_first_look, clear_first_look
+from visil.index.folder import bytes_below, make
 from visil.index.identity import stamp_of
 from visil.index.lock import can_write
 from visil.index.remote_objects import is_url
@@ -37,9 +39,6 @@ __all__ = ["CANDIDATES", "Index", "IndexInfo", "Problem"]
 CANDIDATES = 100
 """Videos that a search compares exactly, at the least."""
 
-# What a process killed while it made the folder may have left: no reason to refuse it.
-OWN = {"features", *(f"catalogue.sqlite{end}" for end in ("", "-wal", "-shm", "-journal"))}
-
 
 class Index:
     """Opens the collection in ``folder``, or makes a new one there.
@@ -50,6 +49,8 @@ class Index:
 
     engine: type[Extraction] | partial[Extraction] = Extraction
     """What ``add`` runs: on this machine, or over a cluster (:mod:`visil.cluster.ray_extraction`)."""
+
+    _first_look: FirstLook | None = None
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Index:
         if codes is not None:
             checked(codes)
         if not (self.folder / "catalogue.sqlite").is_file():
-            self._make(create)
+            make(self.folder, create)
         self.catalogue = Catalogue(self.folder / "catalogue.sqlite")
         try:
             self.store = FeatureStore(self.folder / "features", self._codes(codes))
@@ -76,20 +77,6 @@ class Index:
         self._model: ViSiL | None = None
         self._cache: CandidateCache | None = None
         self._background: tuple[int, Background] | None = None
-
-    def _make(self, create: bool) -> None:
-        if self.folder.exists() and not self.folder.is_dir():
-            raise IndexFolderError(self.folder, "is a file; a collection is a folder")
-        if not create:
-            raise IndexFolderError(self.folder, "no collection here; `visil add` makes one")
-        if self.folder.is_dir() and {path.name for path in self.folder.iterdir()} - OWN:
-            raise IndexFolderError(self.folder, "is a folder with other things in it; name a new one")
-        try:
-            (self.folder / "features").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise IndexFolderError(
-                self.folder, f"cannot be made ({(error.strerror or '').lower()})"
-            ) from error
 
     def _codes(self, wanted: Codes | None, *, settle: bool = False) -> Codes:
         """What features are kept as. The first who asks for a kind, or adds, settles it."""
@@ -208,6 +195,8 @@ class Index:
             self._kept()
             if len(self):
                 self.refresh()
+                if (self.folder / FILE).exists():
+                    self.prepare_first_look()
 
     def _kept(self) -> None:
         """What was changed is to last from here on: in a folder it does already."""
@@ -215,6 +204,7 @@ class Index:
     def _clear_leftovers(self) -> None:
         self.store.clear_leftovers()
         clear_leftovers(self.folder)
+        clear_first_look(self.folder)
 
     # ------------------------------------------------------------------ candidates
 
@@ -224,21 +214,41 @@ class Index:
             self._cache = CandidateCache(self.folder, self.model.dim, self.catalogue, self.store)
         return self._cache.refresh(save=self.writable)
 
+    def prepare_first_look(self, progress: Callable[[int, int], None] | None = None) -> FirstLook:
+        """Bring the signs that a first look goes by up to date: every video's features are read once for that."""
+        if self._first_look is None:
+            self._first_look = FirstLook(self.folder, self.model, self.catalogue, self.store)
+        self._first_look.refresh(save=self.writable, progress=progress)
+        return self._first_look
+
     # ------------------------------------------------------------------ asking
 
     def search(
-        self, query: str | os.PathLike[str] | VideoFeatures, k: int = 10, *, exhaustive: bool = False
+        self,
+        query: str | os.PathLike[str] | VideoFeatures,
+        k: int = 10,
+        *,
+        exhaustive: bool = False,
+        first_look: int | None = None,
     ) -> list[Hit]:
-        """The ``k`` videos of the collection that share most with a query: a file, an id, or features."""
+        """The ``k`` videos of the collection that share most with a query: a file, an id, or features.
+
+        Likely ones are compared; ``exhaustive``: all. With ``first_look`` all are looked at by the signs of their
+        vectors, and so many of them compared, which are the most alike.
+        """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
+        check_first_look(first_look)
         features = self.features(query)
         common = self.common_here().beyond_typical(features)
-        if exhaustive:
+        if (exhaustive and first_look is None) or (first_look is not None and first_look >= len(self)):
             return rank(self.model, self.store, features, self.catalogue.videos(), k, common)
-        votes = self.refresh().vote(Probes.of(features), max(CANDIDATES, 4 * k))
-        videos = self.catalogue.numbered([vote.number for vote in votes])
-        return rank(self.model, self.store, features, videos.values(), k, common)
+        if first_look is not None:
+            chosen = self.prepare_first_look().best(features, common, first_look)
+        else:
+            votes = self.refresh().vote(Probes.of(features), max(CANDIDATES, 4 * k))
+            chosen = [vote.number for vote in votes]
+        return rank(self.model, self.store, features, self.catalogue.numbered(chosen).values(), k, common)
 
     def common_here(self) -> Background:
         """What is common in this collection, sampled anew when it has grown or shrunk by a tenth."""
@@ -336,6 +346,7 @@ class Index:
         if repair:
             self._must_be_writable()
             clear_leftovers(self.folder)
+            clear_first_look(self.folder)
         problems = []
         trouble = self.catalogue.integrity()
         if trouble is not None:
@@ -371,7 +382,7 @@ class Index:
         return CandidateIndex(self.folder, self.model.dim).load()
 
     def _bytes(self) -> int:
-        return sum(_sizes_below(self.folder))
+        return bytes_below(self.folder)
 
     def remove(self, videos: Iterable[str]) -> int:
         """Take videos out, by id or path; the files themselves are never touched. Returns how many there were."""
@@ -386,10 +397,3 @@ class Index:
         """Entry first, features after: killed in between, what is left over belongs to nothing and harms nothing."""
         self.catalogue.remove(video.id)
         self.catalogue.clear(video.id, self.store.remove)
-
-
-def _sizes_below(folder: Path) -> Iterator[int]:
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # a writer may have renamed it since it was listed
-            if path.is_file():
-                yield path.stat().st_size

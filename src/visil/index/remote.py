@@ -22,6 +22,7 @@ from visil.features import VideoFeatures
 from visil.index.candidates import CandidateIndex
 from visil.index.collection import Index
 from visil.index.condition import Problem
+from visil.index.first_look import FirstLook
 from visil.index.remote_cache import LocalCache, cache_root
 from visil.index.remote_candidates import SharedCandidates
 from visil.index.remote_catalogue import MARKER, RemoteCatalogue, Snapshots
@@ -146,12 +147,22 @@ class RemoteIndex(Index):
             self._shared.send(self.catalogue.generation)
         return candidates
 
+    def prepare_first_look(self, progress: Callable[[int, int], None] | None = None) -> FirstLook:
+        """As :meth:`Index.prepare_first_look`, into this machine's cache: all features are fetched once for that."""
+        self.catalogue.publish()
+        return super().prepare_first_look(progress)
+
     def search(
-        self, query: str | os.PathLike[str] | VideoFeatures, k: int = 10, *, exhaustive: bool = False
+        self,
+        query: str | os.PathLike[str] | VideoFeatures,
+        k: int = 10,
+        *,
+        exhaustive: bool = False,
+        first_look: int | None = None,
     ) -> list[Hit]:
         """As :meth:`Index.search`, over the newest state."""
         self.reload(FRESH_S)
-        return super().search(query, k, exhaustive=exhaustive)
+        return super().search(query, k, exhaustive=exhaustive, first_look=first_look)
 
     # ------------------------------------------------------------------ care
 

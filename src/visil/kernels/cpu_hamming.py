@@ -22,13 +22,16 @@ from torch import Tensor
 from visil.codes import STEPS, Coded
 from visil.errors import UsageError
 from visil.kernels.cpu_precision import integer_product
-from visil.kernels.cpu_products import WorkSpace, tile_width, work_space
+from visil.kernels.cpu_products import PRODUCTS, WorkSpace, tile_width, work_space
 from visil.kernels.frame_matrix import reduce_regions
 from visil.kernels.ragged import pooled_spans
 from visil.similarity import Reduction
 
 TILE_ROWS = 128
 """Query frames of one tile."""
+
+CLOSEST_ROWS = 32
+"""Query frames of one tile where only the closest regions count."""
 
 
 @torch.no_grad()
@@ -81,6 +84,30 @@ def coded_scores(
         for target in targets
     ]
     return np.concatenate([np.empty(0), *scores])
+
+
+def closest_regions(query: Tensor, target: Tensor) -> NDArray[np.int32]:
+    """The fewest bits in which a region of one frame differs from a region of another: int32 [X, Y].
+
+    Binary codes alone, whatever the vectors' norms: uint8 [X, R, W], and region-major [S, Y, W].
+    """
+    (rows, regions, width), (others, columns, _) = query.shape, target.shape
+    height = min(CLOSEST_ROWS, max(1, rows))
+    across = max(1, PRODUCTS // (regions * others * height))
+    found = np.empty((rows, columns), np.int32)
+    space = work_space()
+    for left in range(0, columns, across):
+        codes = target[:, left : left + across].reshape(-1, width)
+        wide = len(codes) // others
+        for top in range(0, rows, height):
+            part = query[top : top + height]
+            bits = space.of("products", len(part) * regions, len(codes), torch.int32)
+            differing_bits(part.reshape(-1, width), codes, bits)
+            # The query's regions first: their planes are long runs of memory. By numpy: several threads work on this.
+            planes = bits.numpy().reshape(len(part), regions, len(codes)).min(axis=1)
+            best = planes.reshape(len(part), others, wide).min(axis=1)
+            found[top : top + height, left : left + across] = best
+    return found
 
 
 class _Tile:
