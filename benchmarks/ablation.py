@@ -44,13 +44,13 @@ from visil.video import is_video_path
 def run_row(name: str, prepared: Prepared, sets: dict[str, Judged], out: Path) -> dict[str, Any]:
     """Train a row where there is something to train, keep its best epoch, rank the copy sets by it."""
     row, settings = ROWS[name], prepared.settings
-    model = prepared.model(row.config(settings.dim))
+    model = prepared.model(row)
     result: dict[str, Any] = {"model": model.config.name}
     begun = time.perf_counter()
     if row.trained:
         folder = out / "models" / name
         config = settings.training(row, folder, prepared.device)
-        epochs = prepared.epochs(config.data.window)
+        epochs = prepared.epochs(row)
         result["seconds for the positives' vectors"] = round(time.perf_counter() - begun, 1)
         begun = time.perf_counter()
         trainer = shared_trainer(config, model, prepared, epochs)
@@ -111,14 +111,14 @@ def speed(data: Split, settings: Settings, weights: Path | None, out: Path, devi
 
 
 def read_training(videos: Path, aside: set[str], limit: int | None, cache: Path) -> Split:
-    """Training clips, a tenth of them to choose the best epoch by; folders named in ``aside`` are left out."""
+    """Training clips, a fifth of them to choose the best epoch by; folders named in ``aside`` are left out."""
     files = sorted(p for p in videos.rglob("*") if is_video_path(p) and p.parent.name not in aside)
     if limit is not None:
         files = files[:: max(1, len(files) // limit)][:limit]
     if len(files) < 4:
         raise UsageError(f"{videos}: at least four training clips are needed, found {len(files)}")
     footage = CachedFootage(files, cache, ROWS["v"].preset.sampling)
-    return split(footage, [], 0.1)
+    return split(footage, [], 0.2)
 
 
 def kept(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +184,12 @@ def main() -> None:
         data = read_training(args.videos, sources, args.clips or 64, cache)
         speed(data, settings, args.weights, args.out, device)
         return
-    tried = {"queries": args.queries, "clips": args.clips, "copysets": [f.name for f in args.copysets]}
+    tried = {
+        "queries": args.queries,
+        "clips": args.clips,
+        "copysets": [f.name for f in args.copysets],
+        "validation": "strung",
+    }
     result = kept(args.out / "ablation.json", asdict(settings) | tried)
     data = read_training(args.videos, sources, args.clips, cache)
     tell(f"{len(data.training)} clips to learn from, {len(data.validation)} to validate on")

@@ -27,6 +27,10 @@ class Row:
     """None: as for all rows."""
     epochs: int | None = None
     """None: as for all rows."""
+    seed: int = 0
+    """Of the parts that learn."""
+    joined: bool = False
+    """Clips joined into videos of minutes, and the paper's own triplets of them: all of a snippet can be shared."""
 
     @property
     def trained(self) -> bool:
@@ -54,6 +58,24 @@ ROWS = {
     "r=0.05": Row(regularisation=0.05),
     "r=0.5": Row(regularisation=0.5),
     "W=96": Row(window=96),
+    "joined, W=16": Row(window=16, joined=True),
+    "joined, W=32": Row(window=32, joined=True),
+    "joined, W=64": Row(joined=True),
+    "joined, W=96": Row(window=96, joined=True),
+    "v, seed 1": Row(seed=1),
+    "v, seed 2": Row(seed=2),
+    "W=16, seed 1": Row(window=16, seed=1),
+    "W=16, seed 2": Row(window=16, seed=2),
+    "joined, W=16, seed 1": Row(window=16, joined=True, seed=1),
+    "joined, W=64, seed 1": Row(joined=True, seed=1),
+    "joined, W=16, seed 2": Row(window=16, joined=True, seed=2),
+    "joined, W=64, seed 2": Row(joined=True, seed=2),
+    "lr 3e-4": Row(lr=3e-4),
+    "lr 1e-4": Row(lr=1e-4),
+    "sym, seed 1": Row(VISIL_SYM, seed=1),
+    "r=0, seed 1": Row(regularisation=0.0, seed=1),
+    "gamma=0.25, seed 1": Row(margin=0.25, seed=1),
+    "gamma=1, seed 1": Row(margin=1.0, seed=1),
 }
 """In the order they are run: what a run that is cut short misses are points of a curve."""
 
@@ -69,6 +91,14 @@ TABLES: dict[str, dict[str, str]] = {
     "Margin γ": {"0.25": "gamma=0.25", "0.5": "v", "0.75": "gamma=0.75", "1": "gamma=1"},
     "Regularisation r": {"0": "r=0", "0.05": "r=0.05", "0.1": "v", "0.5": "r=0.5", "1": "r=1"},
     "Snippets W": {"16": "W=16", "32": "W=32", "64": "v", "96": "W=96"},
+    "Snippets W of videos of minutes": {
+        "16": "joined, W=16",
+        "32": "joined, W=32",
+        "64": "joined, W=64",
+        "96": "joined, W=96",
+    },
+    "Other seeds": {name: name for name in ROWS if "seed" in name},
+    "Other rates": {"1e-4": "lr 1e-4", "3e-4": "lr 3e-4", "1e-3": "v"},
 }
 """Each table's lines, and the row that each shows."""
 
@@ -101,7 +131,7 @@ def markdown(result: Mapping[str, Any]) -> str:
 
 def _how(settings: Mapping[str, Any]) -> str:
     """How rows were trained, beside the paper's."""
-    others = ", ".join(f"{name} {row.lr:g}" for name, row in ROWS.items() if row.lr is not None)
+    others = f"f+W+A {ROWS['f+W+A'].lr:g}"
     return (
         f"{settings['epochs']} epochs of {settings['triplets']} triplets (new ones for {settings['distinct']} epochs, "
         f"then again), batches of {settings['batch']}, Adam at {settings['lr']:g} ({others}) with cosine decay, "

@@ -11,8 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ablation_joined import joined_epoch
 from ablation_rows import ROWS, Row
+from visil.attention import ContextAttention
 from visil.baselines.lbow import LayerBagOfWords, layer_vectors
+from visil.comparator import Comparator
 from visil.config import ViSiLConfig
 from visil.errors import UsageError
 from visil.model import ViSiL
@@ -139,26 +142,49 @@ class Prepared:
         self.negatives, self.related = mined(self.base, self.data.training, settings.seed)
         self.source = SnippetEmbedder(self.base, self.data.training, PaperPositive())
         self.judge = SnippetEmbedder(self.base, self.data.validation, PaperPositive())
-        self.queries, self.database = edited_copies(self.data.validation, 64, 1)
+        self.queries, self.database = edited_copies(self.data.validation, 64, 1, strung=True)
         self.judged = made(self.judge, [query.snippet for query in self.queries])
-        self._epochs: dict[int, Epochs] = {}
+        self._epochs: dict[tuple[int, bool], Epochs] = {}
 
-    def model(self, config: ViSiLConfig) -> ViSiL:
-        """A row's model: the same backbone, the same whitening, untrained parts from the same seed."""
-        model = ViSiL(config, with_backbone=False).to(self.device)
+    def model(self, row: Row) -> ViSiL:
+        """A row's model: the same backbone, the same whitening, untrained parts from the row's seed."""
+        config = row.config(self.settings.dim)
+        model = ViSiL(config, with_backbone=False)
+        if row.seed:
+            torch.manual_seed(row.seed)
+            model.attention = ContextAttention(model.dim) if config.attention is not None else None
+            model.comparator = Comparator(config.comparator) if config.comparator is not None else None
         model.backbone = self.base.backbone
         if config.dim is not None:
             model.whitening = self.base.whitening
-        return model
+        return model.to(self.device)
 
-    def epochs(self, window: int) -> Epochs:
-        """Triplets of snippets of ``window`` frames; drawn and embedded when first asked for."""
-        if window not in self._epochs:
-            sampler = triplet_sampler(self.settings, window, self.data.training, self.negatives, self.related)
-            drawn = [sampler.epoch(number + 1) for number in range(self.settings.distinct)]
+    def epochs(self, row: Row) -> Epochs:
+        """Triplets of a row's snippets; drawn and embedded when first asked for."""
+        window = self.settings.snippet(row)
+        key = (window, row.joined)
+        if key not in self._epochs:
+            footage, negatives, related = self.data.training, self.negatives, self.related
+            drawn = []
+            for number in range(1, self.settings.distinct + 1):
+                if row.joined:
+                    drawn.append(
+                        joined_epoch(
+                            footage,
+                            negatives,
+                            related,
+                            number,
+                            triplets=self.settings.triplets,
+                            window=window,
+                            seed=self.settings.seed,
+                        )
+                    )
+                else:
+                    sampler = triplet_sampler(self.settings, window, footage, negatives, related)
+                    drawn.append(sampler.epoch(number))
             changed = list(dict.fromkeys(t.positive for epoch in drawn for t in epoch))
-            self._epochs[window] = Epochs(drawn, made(self.source, changed))
-        return self._epochs[window]
+            self._epochs[key] = Epochs(drawn, made(self.source, changed))
+        return self._epochs[key]
 
 
 def triplet_sampler(

@@ -78,6 +78,7 @@ ROWS = {
     "stages 2,3": row(stages=(2, 3)),
     "stages 2,3,4": row(stages=(2, 3, 4), dim=256),
     "stages 1,2,3,4": row(stages=(1, 2, 3, 4), dim=256),
+    "stages 1,2,3,4, width 512": row(stages=(1, 2, 3, 4), dim=512),
     "batch 384": row(replace(STAGE, batch=384)),
     "hot 0.1": row(replace(STAGE, temperature=0.1)),
     "cold 0.03": row(replace(STAGE, temperature=0.03)),

@@ -127,3 +127,28 @@ def test_a_rows_training_is_the_papers_recipe_but_for_time(
     assert (
         settings.training(rows.ROWS["f+W+A"], tmp_path, torch.device("cpu")).optim.lr == rows.ROWS["f+W+A"].lr
     )
+
+
+def test_joined_clips_make_triplets_that_name_the_clips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    joining = importlib.import_module("ablation_joined")
+    monkeypatch.setattr(joining, "FRAMES", 20)
+    clips = footage()
+    lengths = [len(clips.times(video)) for video in range(len(clips))]
+    related = [frozenset((video,)) for video in range(len(clips))]
+    related[0] = frozenset((0, 1))
+    negatives = [[other for other in range(len(clips)) if other != video] for video in range(len(clips))]
+    videos = joining.joined(lengths, related, np.random.default_rng(0))
+    assert sorted(clip for video in videos for clip in video) == list(range(len(clips)))
+    assert all(sum(lengths[clip] for clip in video) >= 20 for video in videos)
+    assert any({0, 1} <= set(video) for video in videos), "related clips share a video"
+    epoch = joining.joined_epoch(clips, negatives, related, 1, triplets=12, window=16, seed=0)
+    assert len(epoch) == 12
+    for triplet in epoch:
+        anchor, positive, negative = (
+            {clip for clip, _ in snippet.frames}
+            for snippet in (triplet.anchor, triplet.positive, triplet.negative)
+        )
+        assert anchor & positive
+        assert not anchor & negative
+        assert all(place < lengths[clip] for clip, place in triplet.positive.frames)

@@ -67,3 +67,17 @@ def test_scores_are_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
             expected.append(1 / sum(score >= scores[relevant] for score in scores))
     assert found == pytest.approx(sum(expected) / len(expected), abs=1e-6)
     assert judged.mean_average_precision(Processes()) == found
+
+
+def test_strung_copies_lie_between_clips_that_are_not_in_the_database() -> None:
+    queries, database = edited_copies(footage(6), 30, 1, [SegmentPair(2, (0, 5), 3, (0, 5))], strung=True)
+    listed = {item.frames[0][0] for item in database}
+    assert listed == {0, 2, 4}
+    for place, query in enumerate(queries):
+        shown = {video for video, _ in query.snippet.frames}
+        assert query.relevant == {place}
+        assert shown & listed == {2 * place}, "of the database, the copied video alone"
+        assert len(query.snippet.frames) == 30
+        # Of 1, 3 and 5 the third is related to what is in the database, so it is no foreign footage.
+        assert shown - listed == {1, 5}
+    assert queries == edited_copies(footage(6), 30, 1, [SegmentPair(2, (0, 5), 3, (0, 5))], strung=True)[0]

@@ -30,6 +30,10 @@ VALIDATION_SEED = 1
 """Of the edits that every run is validated on."""
 
 
+STRUNG = 20
+"""Held-out videos from which every second can be spared as foreign footage, where clips are strung together."""
+
+
 def train(config: TrainConfig, *, resume: bool = True, tell: Tell = print, quiet: bool = False) -> Outcome:
     """Train as ``config`` says, in this process or in all that torchrun started; ``tell`` gets lines for people."""
     with joined(config.device) as processes:
@@ -80,7 +84,13 @@ def train(config: TrainConfig, *, resume: bool = True, tell: Tell = print, quiet
 
 def _validation(config: TrainConfig, model: ViSiL, data: Split, learning: Sequence[Part]) -> Validation:
     """Fixed edits of the held-out videos, to be found again."""
-    copies = edited_copies(data.validation, config.data.window, VALIDATION_SEED, data.validation_pairs)
+    copies = edited_copies(
+        data.validation,
+        config.data.window,
+        VALIDATION_SEED,
+        data.validation_pairs,
+        strung=config.data.strings > 0 and len(data.validation) >= STRUNG,
+    )
     judged = SnippetEmbedder(model, data.validation, recipe(config.augmentation), learning)
     return Validation(judged, *copies)
 

@@ -14,6 +14,7 @@ from visil.training.batches import VideoBatch, compare_all
 from visil.training.distributed import Processes
 from visil.training.mining import related_groups
 from visil.training.segments import SegmentPair
+from visil.training.stringing import Stringer
 from visil.training.transforms.temporal import FOREIGN, draw
 from visil.training.triplets import Snippet
 
@@ -52,24 +53,38 @@ def average_precision(scores: Sequence[float] | Tensor, relevant: Set[int]) -> f
 
 
 def edited_copies(
-    footage: Footage, window: int, seed: int, pairs: Iterable[SegmentPair[int]] = ()
+    footage: Footage,
+    window: int,
+    seed: int,
+    pairs: Iterable[SegmentPair[int]] = (),
+    *,
+    strung: bool = False,
 ) -> tuple[list[Query], list[Snippet]]:
     """A query for every video, a stretch of it changed in time and picture; and the database, the videos themselves.
 
-    Relevant are the video itself and those that annotated ``pairs`` relate to it.
+    Relevant are the video itself and those that annotated ``pairs`` relate to it. ``strung``, for short clips that
+    training strings together: every second video is left out of the database and stands around the copies of the
+    others instead, ``window`` frames in all. Alone, a short clip is found so surely that no epoch differs.
     """
     groups = related_groups(len(footage), [(pair.query, pair.target) for pair in pairs])
+    listed = range(0, len(footage), 2 if strung else 1)
+    shown = {int(groups[video]) for video in listed}
+    listed_or_related = frozenset(video for video in range(len(footage)) if int(groups[video]) in shown)
+    stringer = Stringer([min(len(footage.times(video)), LONGEST) for video in range(len(footage))])
     queries, database = [], []
-    for video in range(len(footage)):
+    for video in listed:
         rng = np.random.default_rng([seed, video])
-        length = min(len(footage.times(video)), LONGEST)
+        length = stringer.lengths[video]
         database.append(Snippet(tuple((video, position) for position in range(length)), None))
         size = min(length, window)
         start = int(rng.integers(length - size + 1))
         _, positions = draw(size, rng)
-        frames = tuple((video, start + position) for position in positions if position != FOREIGN)[:window]
-        relevant = frozenset(np.flatnonzero(groups == groups[video]).tolist())
-        queries.append(Query(Snippet(frames, int(rng.integers(2**31))), relevant))
+        frames = [(video, start + position) for position in positions if position != FOREIGN][:window]
+        relevant = frozenset(np.flatnonzero(groups[listed] == groups[video]).tolist())
+        chosen = int(rng.integers(2**31))
+        if strung:
+            frames = stringer.around(frames, window, listed_or_related, rng)
+        queries.append(Query(Snippet(tuple(frames), chosen), relevant))
     return queries, database
 
 
