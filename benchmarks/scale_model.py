@@ -52,7 +52,7 @@ def gpu_extraction() -> Figure:
         known = json.loads(path.read_text("utf-8"))
         gpu = known.get("gpu") if isinstance(known, dict) else None
         rows = gpu.get("extraction", []) if isinstance(gpu, dict) else []
-        lite = [row for row in rows if "lite0" in row["name"] or "default" in row["name"]]
+        lite = [row for row in rows if "lite0, 288" in row["name"]]  # the default model's
         if lite:
             return Figure(1e3 * lite[0]["value"], "frames/s a GPU", f"{path.name}: {lite[0]['name']}")
     return Figure(5000.0, "frames/s a GPU", "assumption: not measured yet")

@@ -34,6 +34,7 @@ from visil.whitening import Whitening
 
 if TYPE_CHECKING:
     from visil.video import Frames
+    from visil.video.decoders import DecoderName
 
 VideoLike = VideoFeatures | str | os.PathLike[str]
 
@@ -77,25 +78,39 @@ class ViSiL(nn.Module):
     # ------------------------------------------------------------------ videos to features
 
     def embed(
-        self, video: str | os.PathLike[str], *, progress: Progress | None = None, fast_decode: bool = False
+        self,
+        video: str | os.PathLike[str],
+        *,
+        progress: Progress | None = None,
+        fast_decode: bool = False,
+        decoder: DecoderName | None = None,
     ) -> VideoFeatures:
         """Features of a video file or a folder of images; decoding and the network run side by side.
 
         ``fast_decode`` takes frames near the times of the grid that are cheap to decode (docs/performance-cpu.md).
+        ``decoder`` is "cpu", "nvdec" or "auto" (docs/performance.md); None: as ``VISIL_DECODER`` says, else the CPU.
         """
-        from visil.video import stream_frames
+        from visil.video.decoders import decoded_frames, on_device
 
         vectors: list[Tensor] = []
         blank: list[Tensor] = []
         timestamps: list[NDArray[np.float64]] = []
         done = 0
         with (
-            stream_frames(video, self.config.sampling, batch_size=BATCH, fast=fast_decode) as stream,
-            prefetched(stream) as batches,
+            decoded_frames(
+                video,
+                self.config.sampling,
+                BATCH,
+                decoder=decoder,
+                device=self.device,
+                fast=fast_decode,
+            ) as stream,
+            prefetched(on_device(stream)) as batches,
         ):
             for batch in batches:
-                vectors.append(self._regions(batch.images))
-                blank.append(blank_frames(torch.from_numpy(batch.images)))
+                images = _as_tensor(batch.images)
+                vectors.append(self._regions(images))
+                blank.append(blank_frames(images).cpu())
                 timestamps.append(batch.timestamps)
                 done += len(batch)
                 if progress is not None:
@@ -187,7 +202,8 @@ class ViSiL(nn.Module):
             self._fast = []
             return None
         if not self._fast:
-            self._fast = [_copy_for_gpu(self.backbone) or fast(self.backbone, max(self.config.stages))]
+            last = max(self.config.stages)
+            self._fast = [_copy_for_gpu(self.backbone, last) or fast(self.backbone, last)]
         return self._fast[0]
 
     def _forget_copies(self) -> None:
@@ -338,14 +354,14 @@ class ViSiL(nn.Module):
             )
 
 
-def _copy_for_gpu(backbone: nn.Module) -> Backbone | None:
+def _copy_for_gpu(backbone: nn.Module, last: int) -> Backbone | None:
     """In half precision with fused layers, where there is a GPU that can run them."""
     first = next(backbone.parameters())
     if not gpu.usable(first.device) or first.dtype != torch.float32:
         return None
     from visil.kernels.gpu_extraction import fused
 
-    return fused(backbone)
+    return fused(backbone, last)
 
 
 def _forget_folded(model: nn.Module, _: object) -> None:

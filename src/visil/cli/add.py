@@ -23,6 +23,14 @@ class Kind(StrEnum):
     binary = "binary"
 
 
+class DecoderKind(StrEnum):
+    """``visil.video.decoders.DecoderName``."""
+
+    cpu = "cpu"
+    nvdec = "nvdec"
+    auto = "auto"
+
+
 def add(
     index: Annotated[
         str, typer.Argument(metavar="INDEX", help="The collection's folder or URL; made where it is not.")
@@ -57,6 +65,10 @@ def add(
             "--fast-decode", help="Twice as fast to decode; samples up to some tenths of a second early."
         ),
     ] = False,
+    decoder: Annotated[
+        DecoderKind,
+        typer.Option(envvar="VISIL_DECODER", help="Who decodes: cpu, nvdec (a GPU) or auto."),
+    ] = DecoderKind.cpu,
     ray: RayAddress = None,
     gpus_per_actor: GpusPerActor = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
@@ -66,6 +78,7 @@ def add(
     from visil.index.discover import read_list, read_list_file
     from visil.index.fast_decoding import decode_fast
     from visil.index.opening import opened
+    from visil.video.decoders import decode_with
 
     wanted: list[str] = []
     for path in paths or []:
@@ -76,6 +89,9 @@ def add(
         raise UsageError("nothing to add: name files or folders, or give a --list")
     if fast_decode and ray is not None:
         raise UsageError("--fast-decode and --ray do not go together: leave one out")
+    if decoder == DecoderKind.nvdec and (fast_decode or ray is not None):
+        raise UsageError("--decoder nvdec goes with neither --fast-decode nor --ray: leave one out")
+    decode = decode_fast if fast_decode else decode_with(decoder.value)
     kind = None if codes is None else checked(codes.value)
     with (
         joined(ray, workers=workers, gpus=gpus_per_actor) as cluster,
@@ -91,7 +107,7 @@ def add(
             workers=workers,
             reference=reference,
             progress=progress,
-            decode=decode_fast if fast_decode else None,
+            decode=decode,
         )
     if as_json:
         failed = [{"path": path, "reason": reason} for path, reason in report.failed]
