@@ -72,6 +72,25 @@ def test_the_best_few_in_order_and_what_is_missing(device: torch.device) -> None
     assert np.isneginf(best.scores[:, 5:]).all()
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_matrices_of_the_best(device: torch.device, monkeypatch: pytest.MonkeyPatch, symmetric: bool) -> None:
+    monkeypatch.setattr("visil.kernels.gpu_engine.MATRIX_CELLS", 40 * 10)  # queries in groups
+    queries, targets = videos(QUERIES, 0), videos(TARGETS, 1)
+    engine = GpuEngine(queries, device=device, symmetric=symmetric, chunk_frames=40)
+    best = engine.best(targets, 2, matrices=True)
+    assert best.matrices is not None
+    for query, row, matrices in zip(queries, best.targets.tolist(), best.matrices, strict=True):
+        assert len(matrices) == 2
+        for number, found in zip(row, matrices, strict=True):
+            expected = frame_matrix(query.double(), targets[number].double(), symmetric=symmetric)
+            assert found.shape == expected.shape
+            assert (found.double() - expected).abs().max() < TOLERANCE
+    fewer = engine.best(targets[:1], 2, matrices=True).matrices
+    assert fewer is not None
+    assert [len(row) for row in fewer] == [1, 1, 1]
+    assert engine.best(targets, 2).matrices is None
+
+
 def test_targets_are_read_as_they_are_needed(device: torch.device) -> None:
     read: list[int] = []
 

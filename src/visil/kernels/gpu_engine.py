@@ -73,6 +73,8 @@ class Best:
     """[queries, k], best first; -inf where there were fewer targets."""
     targets: NDArray[np.int64]
     """[queries, k], numbers of targets in the order they came; -1 where there were fewer."""
+    matrices: list[list[Tensor]] | None = None
+    """Of each query, S_f (Eq. 5) with each of them, float16 [X, Y] in host memory; None: not asked for."""
 
 
 class GpuEngine:
@@ -115,6 +117,12 @@ class GpuEngine:
             self._groups.append((slice(start, stop), together, self._axis([len(q) for q in some])))
             start = stop
         self.queries = len(queries)
+        self._places = [
+            vectors[start : start + len(queries[number])]
+            for which, vectors, _ in self._groups
+            for number, start in zip(range(which.start, which.stop), _starts(queries[which]), strict=True)
+        ]
+        """Each query's vectors, in its group's memory."""
 
     def chunk_scores(self, chunk: Chunk) -> Tensor:
         """CS_v (Eq. 6) of every query with every target of a chunk: float32 [queries, targets], on the device."""
@@ -155,9 +163,18 @@ class GpuEngine:
         return torch.cat(parts, dim=1).numpy() if parts else np.empty((self.queries, 0), np.float32)
 
     def best(
-        self, targets: Iterable[Tensor], k: int, on_targets: Callable[[int], None] | None = None
+        self,
+        targets: Iterable[Tensor],
+        k: int,
+        on_targets: Callable[[int], None] | None = None,
+        *,
+        matrices: bool = False,
     ) -> Best:
-        """The ``k`` best targets of each query; ``on_targets`` is told how many were compared so far."""
+        """The ``k`` best targets of each query, with their ``matrices`` if asked for.
+
+        ``on_targets`` is told how many were compared so far.
+        """
+        kept: dict[tuple[int, int], Tensor] = {}
         top = torch.full((self.queries, k), -torch.inf, device=self.device)
         names = torch.full((self.queries, k), -1, dtype=torch.int64, device=self.device)
         for chunk, scores in self.scores(targets):
@@ -165,9 +182,32 @@ class GpuEngine:
             numbers = torch.arange(chunk.first, chunk.first + count, device=self.device).expand_as(scores)
             top, places = torch.cat([top, scores], dim=1).topk(k, dim=1)
             names = torch.cat([names, numbers], dim=1).gather(1, places)
+            if matrices:
+                kept = self._matrices(kept, chunk, names)
             if on_targets is not None:
                 on_targets(chunk.first + count)
-        return Best(top.cpu().numpy(), names.cpu().numpy())
+        found = names.cpu().numpy()
+        shown: list[list[Tensor]] | None = None
+        if matrices:
+            shown = [[kept[q, t] for t in row if t >= 0] for q, row in enumerate(found.tolist())]
+        return Best(top.cpu().numpy(), found, shown)
+
+    def _matrices(
+        self, kept: dict[tuple[int, int], Tensor], chunk: Chunk, names: Tensor
+    ) -> dict[tuple[int, int], Tensor]:
+        """S_f of all pairs in ``names`` [queries, k]: those known already, and those that ``chunk`` brought."""
+        vectors = prepared(chunk.vectors, self.dtype).split(chunk.lengths)
+        result = {}
+        for query, row in enumerate(names.tolist()):
+            for target in row:
+                if target >= chunk.first:
+                    x, y = self._places[query], vectors[target - chunk.first]
+                    out = torch.empty(len(x), len(y), dtype=torch.float16, device=self.device)
+                    frame_products(x, y, out, outer=self.outer, symmetric=self.symmetric)
+                    result[query, target] = out.cpu()
+                elif target >= 0:
+                    result[query, target] = kept[query, target]
+        return result
 
     def chunks(self, targets: Iterable[Tensor]) -> Iterator[Chunk]:
         """Targets end to end, ``chunk_frames`` frames at a time at most; a longer one is by itself."""
@@ -219,6 +259,11 @@ class GpuEngine:
         if self._weights is None:
             return frame_axis(lengths).to(self.device, non_blocking=True)
         return ragged_axis(lengths, self._padding).to(self.device)
+
+
+def _starts(videos: Sequence[Tensor]) -> list[int]:
+    """Where each of some videos begins when they are laid end to end."""
+    return [0, *np.cumsum([len(video) for video in videos])[:-1].tolist()]
 
 
 def _group_ends(lengths: Sequence[int], most: int) -> Iterator[int]:
