@@ -5,28 +5,31 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint style clean
 
 demo: $(VENV)/.demo
 	$(BIN)/visil demo demo-output
 
-test: $(VENV)/.dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+# mypy needs one core for half a minute: beside the tests that costs little.
+test: $(VENV)/.dev style
+	$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile && wait $$types
 
-lint: $(VENV)/.dev
+lint: style
+	$(BIN)/mypy
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[demo]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[dev]'
 	touch $@ $(VENV)/.demo
 
 clean:
