@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from visil.config import ViSiLConfig
+from visil.devices import chosen_device
 from visil.errors import ModelError
 from visil.model import ViSiL
 from visil.presets import PRESETS, preset
@@ -21,16 +22,17 @@ def load(
     *,
     backbone: str | None = None,
     backbone_weights: str | os.PathLike[str] | None = None,
-    device: str = "cpu",
+    device: str | None = None,
 ) -> ViSiL:
     """A model, ready to embed and compare.
 
     ``name`` is None for the default model, a preset of the paper ("visil-v"), a folder written by
     ``save_pretrained``, or a hub id. ``backbone`` and ``backbone_weights`` choose another network for a preset, and
-    the file of its weights; without a file they come from their package or torch's hub cache.
+    the file of its weights; without a file they come from their package or torch's hub cache. ``device`` is "cpu",
+    "cuda" or "auto"; None: as ``VISIL_DEVICE`` says, else the CPU.
     """
-    model = _load(name, backbone, backbone_weights)
-    return model.to(device).eval()
+    there = chosen_device(device)
+    return _load(name, backbone, backbone_weights).to(there).eval()
 
 
 def default_folder() -> Path:

@@ -21,6 +21,7 @@ from visil.kernels.cpu_comparator import FastComparator, fast_comparator, passes
 from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
 from visil.kernels.joined import Joined
 from visil.kernels.ragged import pooled_spans
+from visil.kernels.signs import signs_only
 from visil.similarity import MP_AP, Reduction
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _on_gpu(
     frame_pool: tuple[Reduction, Reduction],
     video_pool: tuple[Reduction, Reduction],
 ) -> bool:
-    """Whether the GPU's engine takes these: poolings that it knows, not in float64, no matrix too large."""
+    """Whether the GPU's engine takes these: known poolings, whole vectors, not in float64, no matrix too large."""
     from visil.kernels.gpu_pools import supports
 
     longest = max((len(target) for target in targets), default=0)
@@ -177,6 +178,7 @@ def _on_gpu(
         supports(frame_pool, video_pool)
         and query.dtype != torch.float64
         and len(query) * longest <= GPU_CELLS
+        and not any(signs_only(video) for video in (query, *targets))
     )
 
 

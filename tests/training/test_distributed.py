@@ -14,9 +14,10 @@ import torch
 
 import toy_training
 from toy_training import toy_config, toy_model, toy_trainer
+from visil.devices import chosen_device
 from visil.errors import UsageError
 from visil.training.config import TrainConfig
-from visil.training.distributed import Processes, chosen_device, joined
+from visil.training.distributed import Processes, joined
 
 TRIPLETS = 5
 """An odd number: the two processes do not have equal shares."""

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from visil.cli.cluster import GpusPerActor, RayAddress, joined
+from visil.cli.device import Device, choose
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
 
@@ -71,9 +72,11 @@ def add(
     ] = DecoderKind.cpu,
     ray: RayAddress = None,
     gpus_per_actor: GpusPerActor = 0.0,
+    device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Add files and folders. Run it again to resume, or to take in what is new or changed."""
+    choose(device)
     from visil.codes import checked
     from visil.index.discover import read_list, read_list_file
     from visil.index.fast_decoding import decode_fast

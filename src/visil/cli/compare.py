@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from visil.cli.device import Device, choose
 from visil.cli.progress import frame_counter
 from visil.cli.words import clock, relation
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 def compare(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A video file, or a folder of images.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The video to compare it with.")],
+    device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
@@ -30,6 +32,7 @@ def compare(
     ] = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""
+    choose(device)
     if plot is not None:
         from visil.report.plots import check_plot_path
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.cluster import RayAddress, opened_over
+from visil.cli.device import Device, choose
 from visil.cli.progress import pair_progress
 from visil.errors import UsageError, printable
 
@@ -26,6 +27,7 @@ def duplicates(
         bool, typer.Option("--references", help="Compare new files with reference folders only.")
     ] = False,
     ray: RayAddress = None,
+    device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="One row a pair and stretch.")] = None,
     html: Annotated[
@@ -33,6 +35,7 @@ def duplicates(
     ] = None,
 ) -> None:
     """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""
+    choose(device)
     for file in (csv, html):  # before the work, not after it
         if file is not None and not file.parent.is_dir():
             raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")

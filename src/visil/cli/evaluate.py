@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from visil.cli.cluster import RayAddress, joined
+from visil.cli.device import Device, choose
 from visil.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,9 +73,11 @@ def evaluate(
         typer.Option(metavar="FILE", help="Keep the scores, to evaluate them again with --scores."),
     ] = None,
     ray: RayAddress = None,
+    device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Evaluate by a benchmark's own protocol: from videos, from a collection, or from a score file."""
+    choose(device)
     if scores is None and videos is None and index is None:
         raise UsageError("nothing to evaluate: give --videos, --index or --scores")
     if scores is not None and (videos is not None or index is not None or model is not None):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.cluster import RayAddress, opened_over
+from visil.cli.device import Device, choose
 from visil.cli.progress import count_progress
 from visil.cli.words import clock
 from visil.errors import printable
@@ -36,9 +37,11 @@ def search(
         ),
     ] = None,
     ray: RayAddress = None,
+    device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """What in INDEX shares footage with each QUERY, and where."""
+    choose(device)
     answers = []
     with opened_over(index, ray) as collection:
         if first_look is not None:

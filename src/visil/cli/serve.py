@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from visil.cli.cluster import RayAddress, joined
+from visil.cli.device import Device, choose
 from visil.errors import UsageError, printable
 
 
@@ -38,8 +39,10 @@ def serve(
     ] = None,
     ray: RayAddress = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    device: Device = None,
 ) -> None:
     """Look at a collection in the browser: search, compare, find duplicates, add. Stop with Ctrl-C."""
+    choose(device)
     missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(

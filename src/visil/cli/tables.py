@@ -150,13 +150,13 @@ class _Options:
 def _workbench(
     options: _Options, on_videos: Callable[[int, int, str], None] | None, tell: Callable[[str], None]
 ) -> Workbench:
+    from visil.devices import chosen_device
     from visil.evaluation.feature_bank import Networks
     from visil.evaluation.run import Task
     from visil.evaluation.short_training import Lesson
     from visil.evaluation.sources import BuiltInVideos, DatasetVideos, Videos
     from visil.evaluation.workbench import Workbench
     from visil.loading import load
-    from visil.training.distributed import chosen_device
     from visil.video import Sampling
 
     rows = dict(given.split("=", 1) for given in options.model if "=" in given)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil import comparing
+from visil.evaluation import gpu_scoring
 from visil.evaluation.predictions import Pair, Predictions, QueryScores
 from visil.features import VideoFeatures
 from visil.localize import Segment
@@ -87,7 +88,27 @@ def _score_held(
         targets = sorted(frozenset().union(*wanted.values()))
     names: dict[str, list[str]] = {query: [] for query in wanted}
     values: dict[str, list[NDArray[np.float64]]] = {query: [np.empty(0)] for query in wanted}
-    done = 0
+    done, total = 0, len(targets)
+
+    def keep(query: str, some: Sequence[str], found: NDArray[np.float64]) -> None:
+        names[query] += some
+        values[query].append(found)
+        reader.pairs += len(some)
+
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done, total, reader.pairs)
+
+    def on_gpu(some: Sequence[str], found: NDArray[np.float64]) -> None:
+        for row, (query, _) in zip(found, held, strict=True):
+            chosen = [place for place, target in enumerate(some) if target in wanted[query]]
+            keep(query, [some[place] for place in chosen], row[chosen])
+        tell(len(some))
+
+    if gpu_scoring.suits(model, held, wanted, len(targets)):
+        targets = gpu_scoring.score(model, held, targets, reader.features, on_gpu)
 
     def score(query: tuple[str, Tensor], block: Block) -> list[float]:
         return _scored(model, query[1], [v for target, v in block if target in wanted[query[0]]])
@@ -95,12 +116,8 @@ def _score_held(
     for block in _blocks(targets, reader, BLOCK_BYTES):
         found = each(partial(score, block=block), held)
         for (query, _), some in zip(held, found, strict=True):
-            names[query] += [target for target, _ in block if target in wanted[query]]
-            values[query].append(np.array(some, np.float64))
-            reader.pairs += len(some)
-        done += len(block)
-        if progress is not None:
-            progress(done, len(targets), reader.pairs)
+            keep(query, [t for t, _ in block if t in wanted[query]], np.array(some, np.float64))
+        tell(len(block))
     return {query: QueryScores(names[query], np.concatenate(values[query])) for query in wanted}
 
 

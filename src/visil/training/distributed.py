@@ -16,7 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from visil.errors import UsageError, VisilError
+from visil.devices import chosen_device
+from visil.errors import VisilError
 
 Item = TypeVar("Item")
 
@@ -102,16 +103,3 @@ def _others() -> Iterator[None]:
 def own_rank() -> int:
     """This process's number among those that torchrun started; alone it is 0."""
     return int(os.environ.get("RANK", "0"))
-
-
-def chosen_device(name: str, local_rank: int = 0) -> torch.device:
-    """The device of a configuration: ``auto`` is CUDA where there is one; processes take one GPU each."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UsageError(f"unknown device {name!r}: choose auto, cpu or cuda") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError("device cuda was asked for, but torch finds no GPU: choose cpu")
-    return torch.device("cuda", local_rank) if device == torch.device("cuda") else device
