@@ -36,8 +36,8 @@ def test_ends_that_are_off_are_found_again(
         segment, matrix(rows, columns, start, ratio), np.arange(float(rows)), np.arange(float(columns))
     )
     assert line["query"] == [0.0, rows - 1]
-    # Ends further off than they may move are not found. Between frames a second apart, likeness is a straight line, so
-    # that a slope near 1 is drawn towards them: ends come within a frame (0.75 s was the worst of 6,000), the middle nearer.
+    # Ends further off than they may move are not found. Between frames a second apart, likeness is a straight line,
+    # so that lines are drawn towards them: ends come within a frame (the worst of 6,000: 0.75 s), the middle nearer.
     if abs(given_ends[0] - start) <= 3 and abs(given_ends[1] - end) <= 3:
         assert line["target"] == pytest.approx([start, end], abs=1.0)
         assert sum(line["target"]) / 2 == pytest.approx((start + end) / 2, abs=0.55)
