@@ -254,3 +254,26 @@ def test_what_nothing_names_is_swept_when_it_is_old(
     monkeypatch.setattr("visil.index.remote.GRACE_S", -1.0)
     assert [p.what for p in index.verify(repair=True)] == ["features/ab/abcd-0000.safetensors"]
     assert index.verify() == []
+
+
+def test_features_cleared_away_between_two_steps_are_fetched_again(
+    index: RemoteIndex, read: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = identity("video 3")
+    expected, name = index.store.read(video).vectors, index.store.fetched(video).name
+    cache, has = index.store.cache, LocalCache.has
+
+    def seen_and_gone(self: LocalCache, asked: str) -> bool:
+        there = has(self, asked)
+        self.drop(asked)
+        return there
+
+    monkeypatch.setattr(LocalCache, "has", seen_and_gone)
+    read.clear()
+    assert torch.equal(index.store.read(video).vectors, expected)
+    assert read, "from the store again"
+    # Another thread's file pushes it out the moment that it is in its place.
+    monkeypatch.setattr(LocalCache, "make_room", lambda self, _: self.drop(name))
+    for _ in range(3):
+        assert torch.equal(index.store.read(video).vectors, expected)
+        assert not cache.path(name).exists()

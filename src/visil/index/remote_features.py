@@ -14,6 +14,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from visil.index.ranged import RangedFeatures
 from visil.index.remote_cache import LocalCache
 from visil.index.remote_catalogue import Placed, RemoteCatalogue
 from visil.index.remote_objects import Answer, Objects
-from visil.index.store import FeatureStore, FeatureWriter
+from visil.index.store import FeatureStore, FeatureWriter, features_in
 
 FOLDER = "features"
 
@@ -81,10 +82,17 @@ class RemoteStore(FeatureStore):
 
     def read(self, video: str, *, path: str | None = None) -> VideoFeatures:
         """A video's features, fetched unless they are here; what the store cannot give now is a StoreError."""
-        placed = self.fetched(video)
+        placed = self._placed(video)
         try:
-            return super().read(video, path=path)
-        except IndexFolderError as error:
+            if self.cache.has(placed.name):
+                with suppress(_ClearedAway):
+                    return _features_in(self.cache.path(placed.name), path)
+            with self.cache.filling(placed.name) as part:
+                with part.open("wb") as file:
+                    self._copy(placed, file.write)
+                # Before it is where another thread's file may push it out again: what is mapped stays.
+                return _features_in(part, path)
+        except _Damaged as error:
             self.cache.drop(placed.name)
             raise IndexFolderError(self.objects.url(placed.name), f"is damaged; {MENDS}") from error
 
@@ -278,6 +286,22 @@ class RemoteWriter(FeatureWriter):
         """Put the sealed file into the cache, and on its way to the store."""
         super().place()
         self._store.send(self._video, self._name, self.target)
+
+
+class _ClearedAway(Exception):
+    """A file of the cache is gone since it was seen there."""
+
+
+class _Damaged(Exception):
+    """A file of the cache is not what was written."""
+
+
+def _features_in(file: Path, path: str | None) -> VideoFeatures:
+    try:
+        return features_in(file, path)
+    except IndexFolderError as error:
+        gone = isinstance(error.__cause__, FileNotFoundError)
+        raise (_ClearedAway if gone else _Damaged) from error
 
 
 def _name(video: str, ending: str) -> str:

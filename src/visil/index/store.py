@@ -65,20 +65,7 @@ class FeatureStore:
 
     def read(self, video: str, *, path: str | None = None) -> VideoFeatures:
         """A video's features. Those kept as fp16 are mapped into memory: only what is touched is read."""
-        from safetensors import SafetensorError, safe_open
-
-        file = self.path(video)
-        try:
-            with safe_open(file, "pt") as opened:
-                vectors, timestamps = _vectors(opened), opened.get_tensor("timestamps")
-                blank = opened.get_tensor("blank")
-                duration = float(opened.metadata()["duration"])
-            return VideoFeatures(vectors, timestamps, duration, path, blank)
-        except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
-            reason = "is missing" if not file.exists() else "is damaged"
-            raise IndexFolderError(
-                file, f"{reason}; `visil verify --repair` takes it out, adding mends it"
-            ) from error
+        return features_in(self.path(video), path)
 
     def try_read(self, video: Video) -> VideoFeatures | None:
         """A video's features; where they cannot be read, None and one line of warning, once for each video."""
@@ -158,6 +145,23 @@ class FeatureStore:
             with suppress(OSError), part.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 part.unlink(missing_ok=True)
+
+
+def features_in(file: Path, path: str | None = None) -> VideoFeatures:
+    """The features in a file, of the video at ``path``."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, "pt") as opened:
+            vectors, timestamps = _vectors(opened), opened.get_tensor("timestamps")
+            blank = opened.get_tensor("blank")
+            duration = float(opened.metadata()["duration"])
+        return VideoFeatures(vectors, timestamps, duration, path, blank)
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+        reason = "is missing" if isinstance(error, FileNotFoundError) else "is damaged"
+        raise IndexFolderError(
+            file, f"{reason}; `visil verify --repair` takes it out, adding mends it"
+        ) from error
 
 
 class FeatureWriter:
