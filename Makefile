@@ -30,7 +30,6 @@ $(VENV)/.demo: pyproject.toml $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[dev]'
-	$(BIN)/python -m compileall -q -q -j 0 $(VENV)/lib || true  # on all cores, which pip does on one
 	touch $@ $(VENV)/.demo
 
 clean:

@@ -72,7 +72,7 @@ def test_the_best_few_in_order_and_what_is_missing(device: torch.device) -> None
     assert np.isneginf(best.scores[:, 5:]).all()
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("symmetric", [True])
 def test_matrices_of_the_best(device: torch.device, monkeypatch: pytest.MonkeyPatch, symmetric: bool) -> None:
     monkeypatch.setattr("visil.kernels.gpu_engine.MATRIX_CELLS", 40 * 10)  # queries in groups
     queries, targets = videos(QUERIES, 0), videos(TARGETS, 1)
