@@ -12,7 +12,7 @@ demo: $(VENV)/.demo
 
 # mypy needs one core for half a minute: beside the tests that costs little.
 test: $(VENV)/.dev style
-	$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder && wait $$types
+	$(BIN)/mypy & types=$$!; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile && wait $$types
 
 lint: style
 	$(BIN)/mypy
