@@ -25,11 +25,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[demo]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@ $(VENV)/.demo
 
 clean:
