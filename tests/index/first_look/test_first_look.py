@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import visil
-from cluster.random_collection import Made, put, query, random_videos, same_hits, small_model, write
+from cluster.random_collection import Made, put, query, same_hits
 from visil import presets
 from visil.cluster.making import create
 from visil.cluster.sharded import ShardedIndex
@@ -23,33 +22,9 @@ from visil.index.remote import RemoteIndex
 from visil.kernels import cpu_hamming
 from visil.model import ViSiL
 
-from .conftest import Command
+from ..conftest import Command
+from .conftest import COUNT
 from .sign_truth import true_scores
-
-COUNT = 40
-
-
-@pytest.fixture(scope="module")
-def small() -> ViSiL:
-    return small_model()
-
-
-@pytest.fixture(scope="module")
-def made() -> list[Made]:
-    return random_videos(3, COUNT)
-
-
-@pytest.fixture
-def place(tmp_path: Path, made: list[Made], small: ViSiL) -> Path:
-    """A collection that nobody has had a first look at."""
-    write(tmp_path / "i", made, small)
-    return tmp_path / "i"
-
-
-@pytest.fixture
-def opened(place: Path, small: ViSiL) -> Iterator[visil.Index]:
-    with visil.Index(place, model=small) as index:
-        yield index
 
 
 def test_scores_are_those_of_the_definition(opened: visil.Index, made: list[Made]) -> None:

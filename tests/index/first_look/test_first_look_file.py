@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from io import BufferedWriter
 from pathlib import Path
 
@@ -16,38 +16,14 @@ import pytest
 import torch
 
 import visil
-from cluster.random_collection import Made, put, query, random_videos, same_hits, small_model, write
+from cluster.random_collection import Made, put, query, same_hits, write
 from visil.index import first_look, sign_file
 from visil.index.first_look import FILE
 from visil.index.sign_file import HEAD, HEADER, SignFile
 from visil.model import ViSiL
 
+from .conftest import COUNT
 from .sign_truth import true_scores
-
-COUNT = 40
-
-
-@pytest.fixture(scope="module")
-def small() -> ViSiL:
-    return small_model()
-
-
-@pytest.fixture(scope="module")
-def made() -> list[Made]:
-    return random_videos(3, COUNT)
-
-
-@pytest.fixture
-def place(tmp_path: Path, made: list[Made], small: ViSiL) -> Path:
-    """A collection that nobody has had a first look at."""
-    write(tmp_path / "i", made, small)
-    return tmp_path / "i"
-
-
-@pytest.fixture
-def opened(place: Path, small: ViSiL) -> Iterator[visil.Index]:
-    with visil.Index(place, model=small) as index:
-        yield index
 
 
 @pytest.fixture
@@ -255,7 +231,7 @@ def test_a_killed_process_leaves_nothing_wrong(
     place: Path, made: list[Made], small: ViSiL, coded: list[int], trap: str, left: int
 ) -> None:
     """Half a record at the end, or a new file that did not take its place."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     ended = subprocess.run(
         [sys.executable, "-c", KILLED.format(trap=trap), str(place)],
         env=os.environ | {"PYTHONPATH": f"{root}:{root.parent / 'src'}", "OMP_NUM_THREADS": "1"},
