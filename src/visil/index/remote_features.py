@@ -88,8 +88,7 @@ class RemoteStore(FeatureStore):
                 with suppress(_ClearedAway):
                     return _features_in(self.cache.path(placed.name), path)
             with self.cache.filling(placed.name) as part:
-                with part.open("wb") as file:
-                    self._copy(placed, file.write)
+                self._fetch(placed, part)
                 # Before it is where another thread's file may push it out again: what is mapped stays.
                 return _features_in(part, path)
         except _Damaged as error:
@@ -100,9 +99,13 @@ class RemoteStore(FeatureStore):
         """See to it that a video's features are on this machine."""
         placed = self._placed(video)
         if not self.cache.has(placed.name):
-            with self.cache.filling(placed.name) as part, part.open("wb") as file:
-                self._copy(placed, file.write)
+            with self.cache.filling(placed.name) as part:
+                self._fetch(placed, part)
         return placed
+
+    def _fetch(self, placed: Placed, part: Path) -> None:
+        with part.open("wb") as file:
+            self._copy(placed, file.write)
 
     def readable(self, videos: Iterable[Video]) -> Iterator[tuple[Video, VideoFeatures]]:
         """As everywhere, with the next ones being fetched meanwhile."""
