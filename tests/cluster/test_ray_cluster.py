@@ -89,6 +89,9 @@ class Nodes:
 def nodes() -> Iterator[Nodes]:
     folder = tempfile.mkdtemp(prefix="vr", dir="/tmp")  # short: the paths of sockets below it are limited
     with pytest.MonkeyPatch.context() as patch:
+        # Ray's own folder for the cluster's address, which it takes to be there.
+        patch.setenv("RAY_TMPDIR", folder)
+        Path(folder, "ray").mkdir()
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         if "ray" not in sys.modules:  # Ray looks once, when it is imported
             patch.setenv("RAY_AUTH_MODE", "token")
