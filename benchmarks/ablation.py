@@ -27,9 +27,9 @@ from ablation_rows import ROWS, markdown
 from ablation_shared import Epochs, Prepared, Settings, SharedEmbedder, started, triplet_sampler
 from copy_ranking import CopySet
 from machine import machine
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VisilError
 from visil.files import replacing
-from visil.model import ViSiL
 from visil.training.config import TrainConfig
 from visil.training.data import Split, split
 from visil.training.embedding import SnippetEmbedder

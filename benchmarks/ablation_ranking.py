@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ablation_shared import on_device
 from copy_ranking import CopySet, reciprocal_ranks
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model import ViSiL
 from visil.training.batches import VideoBatch, compare_all
 from visil.training.footage import CachedFootage
 

@@ -13,16 +13,16 @@ from torch import Tensor
 
 from ablation_joined import joined_epoch
 from ablation_rows import ROWS, Row
-from visil.attention import ContextAttention
-from visil.baselines.lbow import LayerBagOfWords, layer_vectors
-from visil.comparator import Comparator
-from visil.config import ViSiLConfig
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model import ViSiL
+from visil.model.attention import ContextAttention
+from visil.model.comparator import Comparator
+from visil.model.config import ViSiLConfig
 from visil.training.config import DataConfig, LossConfig, OptimConfig, TrainConfig
 from visil.training.data import Split
 from visil.training.embedding import SnippetEmbedder
 from visil.training.footage import ArrayFootage, Footage
+from visil.training.lbow import LayerBagOfWords, layer_vectors
 from visil.training.mining import Miner, suitable_size
 from visil.training.pools import ArtificialPool, Related
 from visil.training.start import fit_on_footage

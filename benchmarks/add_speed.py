@@ -23,8 +23,8 @@ import torch
 
 import visil
 from machine import keep
-from visil.blank import blank_frames
-from visil.index.store import FeatureStore
+from visil.collection.store import FeatureStore
+from visil.matching.blank import blank_frames
 from visil.video import Frames, is_video_path, stream_frames
 
 

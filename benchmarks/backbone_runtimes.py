@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 import visil
 from machine import keep
-from visil.backbones.fast import FastBackbone
-from visil.backbones.folding import folded
+from visil.kernels.cpu_backbones import FastBackbone
+from visil.model.backbones.folding import folded
 from visil.video import is_video_path, read_frames
 
 TOGETHER = 2

@@ -25,7 +25,7 @@ from torch import Tensor
 import visil
 from machine import RESULTS, keep
 from real_pairs import embed_packs, random_cut
-from visil.calibration import Calibration
+from visil.matching.calibration import Calibration
 
 LOOK_ALIKE = "same source"
 COPY_FALSE_ALARMS = 0.0005

@@ -22,10 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pack_frames import read_pack
-from visil.backbones import backbone_spec
-from visil.backbones.weights import load_into, read_checkpoint
-from visil.regions import regional_max
-from visil.whitening import PCA, Whitening
+from visil.model.backbones import backbone_spec
+from visil.model.backbones.weights import load_into, read_checkpoint
+from visil.model.regions import regional_max
+from visil.model.whitening import PCA, Whitening
 
 STAGES = [(0, 1, 2, 3), (1, 2, 3), (2, 3), (3,), (0, 1, 2, 3, 4), (1, 2, 3, 4), (2, 3, 4), (2, 4), (4,)]
 LEVELS = [(3,), (2, 3), (1, 2, 3)]

@@ -31,8 +31,8 @@ from copy_ranking import CopySet, reciprocal_ranks
 from copyset_model import embedded_set, ranked
 from machine import keep
 from visil.bench.cpu import codes as bench_codes
-from visil.codes import KINDS, Coded, Codes, decode, encode
-from visil.index.store import HEADER_BYTES, FeatureStore
+from visil.collection.codes import KINDS, Coded, Codes, decode, encode
+from visil.collection.store import HEADER_BYTES, FeatureStore
 from visil.kernels.cpu_hamming import coded_scores
 
 ROUNDS = 3

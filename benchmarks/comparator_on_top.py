@@ -26,8 +26,8 @@ from ablation_ranking import figures
 from copy_ranking import CopySet
 from copyset_model import embedded_set, ranked
 from machine import machine
-from visil.features import VideoFeatures
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
+from visil.model.features import VideoFeatures
 from visil.training.batches import VideoBatch, compare_all
 from visil.training.config import TrainConfig
 from visil.training.config_file import read_train_config

@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.config import ViSiLConfig
 from visil.kernels import FrameMatrix
-from visil.localize import WALL, LocalizeConfig, Localizer, side_by_side
+from visil.matching.localize import WALL, LocalizeConfig, Localizer, side_by_side
+from visil.model.config import ViSiLConfig
 
 Matrix = NDArray[np.float32]
 SLOPES = (0.75, 1.0, 1.33)

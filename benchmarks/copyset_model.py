@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 import visil
 from copy_ranking import CopySet, reciprocal_ranks, report
 from machine import machine
-from visil.index.background import Background
+from visil.collection.background import Background
 
 
 def embedded(model: visil.ViSiL, files: Sequence[Path], folder: Path) -> list[visil.VideoFeatures]:

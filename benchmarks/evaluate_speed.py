@@ -22,9 +22,9 @@ import torch.nn.functional as F
 
 import visil
 from machine import keep
+from visil.collection.store import FeatureStore
 from visil.evaluation.datasets.fivr import Fivr
 from visil.evaluation.scoring import score_videos
-from visil.index.store import FeatureStore
 
 QUERIES, VIDEOS, FRAMES = 50, 5000, 103
 DIFFERENT = 250

@@ -29,10 +29,10 @@ from codes import stored
 from copy_ranking import CopySet
 from copyset_model import embedded_set
 from machine import keep
-from visil.index import Hit, Index
-from visil.index.catalogue import NewVideo
-from visil.index.first_look import FILE
-from visil.index.identity import Stamp
+from visil.collection import Hit, Index
+from visil.collection.catalogue import NewVideo
+from visil.collection.first_look import FILE
+from visil.collection.identity import Stamp
 
 KEPT = (10, 20, 50)
 WAYS = ("exhaustive", "by votes", *(f"first look, {count}" for count in KEPT))

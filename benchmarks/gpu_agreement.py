@@ -20,8 +20,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from machine import machine
-from visil.comparator import Comparator
-from visil.similarity import Reduction
+from visil.model.comparator import Comparator
+from visil.model.similarity import Reduction
 
 Scores = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def plain_scores(
     pool: tuple[Reduction, Reduction],
 ) -> Scores:
     """CS_v by the plain formulas in float32."""
-    from visil.many_scores import matrix_scores
+    from visil.compare.many_scores import matrix_scores
 
     options = {"symmetric": symmetric, "frame_pool": pool, "comparator": comparator}
     placed = [t.float() for t in targets]
@@ -87,7 +87,7 @@ def run(file: Path, model: Path | None, out: Path | None, device: str) -> None:
         targets = [opened.get_tensor(k) for k in sorted(opened.keys()) if k.startswith("d")]
     comparator = None
     if model is not None:
-        from visil.model import ViSiL
+        from visil.compare.visil import ViSiL
 
         comparator = ViSiL.from_pretrained(model).comparator
         assert comparator is not None

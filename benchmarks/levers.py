@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from copy_ranking import CopySet, best_diagonal, frame_matrices, reciprocal_ranks, report
-from visil.blank import blank_frames
-from visil.config import ViSiLConfig
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
+from visil.matching.blank import blank_frames
+from visil.model.config import ViSiLConfig
+from visil.model.whitening import PCA
 from visil.training.config import FrameStage
 from visil.training.footage import CachedFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frame_stage import train_frames
 from visil.video import Sampling, is_video_path, read_frames
-from visil.whitening import PCA
 
 BASE = ViSiLConfig(
     name="lever",

@@ -25,9 +25,9 @@ def pair(frames: int, dim: int = 512) -> dict[str, float]:
     """Compare two videos of ``frames`` frames at C=dim with the full network, segments included."""
     import torch
 
-    from visil.features import VideoFeatures
-    from visil.model import ViSiL
-    from visil.presets import VISIL_V
+    from visil.compare.visil import ViSiL
+    from visil.model.features import VideoFeatures
+    from visil.model.presets import VISIL_V
 
     model = ViSiL(VISIL_V.replaced(dim=dim), with_backbone=False)
     before = peak_mib()

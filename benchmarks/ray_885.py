@@ -26,7 +26,7 @@ from visil.cluster.making import create
 from visil.cluster.ray_extraction import over
 from visil.cluster.ray_session import ray_session
 from visil.cluster.sharded import ShardedIndex
-from visil.index import AddProgress, Hit
+from visil.collection import AddProgress, Hit
 
 QUERIES = 20
 SHARDS = 4

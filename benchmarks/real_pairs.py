@@ -25,8 +25,8 @@ from torch import Tensor
 import visil
 from copyset import LEFT_OUT
 from pack_frames import read_pack
-from visil.localize import LocalizeConfig, localize
-from visil.localize import Path as Stretch
+from visil.matching.localize import LocalizeConfig, localize
+from visil.matching.localize import Path as Stretch
 
 Span = tuple[int, int]
 Box = tuple[Span, Span]

@@ -120,7 +120,7 @@ def parameters(alike: Figure) -> dict[str, Figure]:
 
 
 def lists_for(frames: float) -> int:
-    """As the product chooses (``visil.index.candidates.lists_for``)."""
+    """As the product chooses (``visil.collection.candidates.lists_for``)."""
     return int(2 ** min(16, max(6, round(math.log2(1.3 * math.sqrt(max(frames, 1)))))))
 
 
@@ -304,8 +304,8 @@ def alike_runs(collection: Path | None) -> Figure:
     if collection is None:
         known = result("scale_model")["parameters"]["alike"]
         return Figure(known["value"], known["unit"], known["source"])
-    from visil.index.candidates import frame_vectors
-    from visil.index.opening import opened
+    from visil.collection.candidates import frame_vectors
+    from visil.collection.opening import opened
 
     frames = runs = videos = 0
     with opened(collection, create=False) as index:

@@ -27,10 +27,10 @@ from torch import Tensor
 import visil
 from machine import keep
 from real_pairs import embed_packs
-from visil.index.candidates import CandidateIndex, Probes, frame_vectors, lists_for, trained_ivf
-from visil.index.catalogue import NewVideo
-from visil.index.collection import Index
-from visil.index.identity import Stamp
+from visil.collection.candidates import CandidateIndex, Probes, frame_vectors, lists_for, trained_ivf
+from visil.collection.catalogue import NewVideo
+from visil.collection.collection import Index
+from visil.collection.identity import Stamp
 
 FRAMES = 100
 QUERY_FRAMES = 60

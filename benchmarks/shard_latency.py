@@ -25,7 +25,7 @@ import visil
 from machine import keep
 from visil.cluster.making import create
 from visil.cluster.sharded import ShardedIndex
-from visil.index import Hit, Index
+from visil.collection import Hit, Index
 
 
 def asked(index: Index, query: visil.VideoFeatures, k: int) -> tuple[float, float, list[Hit]]:

@@ -21,11 +21,11 @@ import torch
 import torch.nn.functional as F
 
 from machine import keep
-from visil.backbones import BACKBONES, EfficientNetLite, ResNet50
-from visil.backbones.folding import folded
-from visil.features import VideoFeatures
-from visil.model import ViSiL
-from visil.presets import PRESETS
+from visil.compare.visil import ViSiL
+from visil.model.backbones import BACKBONES, EfficientNetLite, ResNet50
+from visil.model.backbones.folding import folded
+from visil.model.features import VideoFeatures
+from visil.model.presets import PRESETS
 from visil.video import Sampling, stream_frames
 
 

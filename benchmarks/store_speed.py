@@ -28,11 +28,11 @@ import torch
 
 import visil
 from machine import keep
-from visil.index import Index, entries
-from visil.index.opening import opened
-from visil.index.receiving import file_of, receiver
-from visil.index.remote import RemoteIndex
-from visil.index.remote_objects import Objects
+from visil.collection import Index, entries
+from visil.collection.opening import opened
+from visil.collection.receiving import file_of, receiver
+from visil.collection.remote import RemoteIndex
+from visil.collection.remote_objects import Objects
 
 URL = "s3://bench/collection.visil"
 

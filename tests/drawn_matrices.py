@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
-from visil.baselines.alignment import Alignment
-from visil.features import VideoFeatures
+from visil.model.features import VideoFeatures
+from visil.paper.baselines.alignment import Alignment
 
 Floats = NDArray[np.float64]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from synthetic import moving_scene, write_video
-from visil.config import ViSiLConfig
-from visil.evaluation.feature_bank import Networks
-from visil.evaluation.short_training import Lesson
-from visil.evaluation.sources import BuiltInVideos
-from visil.evaluation.workbench import Workbench
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
+from visil.model.config import ViSiLConfig
+from visil.paper.feature_bank import Networks
+from visil.paper.short_training import Lesson
+from visil.paper.sources import BuiltInVideos
+from visil.paper.workbench import Workbench
 from visil.video import Sampling
 
 SIDE = 64

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from synthetic import moving_scene
-from visil.config import ViSiLConfig
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
+from visil.model.config import ViSiLConfig
 from visil.training.config import DataConfig, LossConfig, OptimConfig, TrainConfig
 from visil.training.distributed import Processes
 from visil.training.embedding import SnippetEmbedder

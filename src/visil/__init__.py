@@ -14,34 +14,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from visil.config import ViSiLConfig
+    from visil.collection import Hit, Index
+    from visil.compare.loading import load
+    from visil.compare.visil import ViSiL
     from visil.errors import IndexFolderError, ModelError, UsageError, VideoError, VisilError
-    from visil.features import VideoFeatures
-    from visil.index import Hit, Index
-    from visil.loading import load
-    from visil.localize import Segment
-    from visil.match import Match
-    from visil.model import ViSiL
+    from visil.matching.localize import Segment
+    from visil.matching.match import Match
+    from visil.model.config import ViSiLConfig
+    from visil.model.features import VideoFeatures
     from visil.video import Frames, Sampling
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Frames": "visil.video",
-    "Hit": "visil.index",
-    "Index": "visil.index",
+    "Hit": "visil.collection",
+    "Index": "visil.collection",
     "IndexFolderError": "visil.errors",
-    "Match": "visil.match",
+    "Match": "visil.matching.match",
     "ModelError": "visil.errors",
     "Sampling": "visil.video",
-    "Segment": "visil.localize",
+    "Segment": "visil.matching.localize",
     "UsageError": "visil.errors",
-    "ViSiL": "visil.model",
-    "ViSiLConfig": "visil.config",
+    "ViSiL": "visil.compare.visil",
+    "ViSiLConfig": "visil.model.config",
     "VideoError": "visil.errors",
-    "VideoFeatures": "visil.features",
+    "VideoFeatures": "visil.model.features",
     "VisilError": "visil.errors",
-    "load": "visil.loading",
+    "load": "visil.compare.loading",
 }
 
 __all__ = [

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import visil
-from visil import presets
-from visil.calibration import Calibration
-from visil.index import Duplicates, Group, Hit, Pair
-from visil.index.catalogue import NewVideo
-from visil.index.identity import Stamp
-from visil.model import ViSiL
+from visil.collection import Duplicates, Group, Hit, Pair
+from visil.collection.catalogue import NewVideo
+from visil.collection.identity import Stamp
+from visil.compare.visil import ViSiL
+from visil.matching.calibration import Calibration
+from visil.model import presets
 
 DIM, REGIONS = 16, 2
 CONFIG = presets.VISIL_F_W.replaced(

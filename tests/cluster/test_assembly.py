@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from visil.cluster.assembly import Assembly
 from visil.cluster.ray_work import Ended
 from visil.cluster.time_parts import Joint
-from visil.index.store import FeatureStore
+from visil.collection.store import FeatureStore
 
 LENGTHS = (32, 32, 7, 32, 5)
 

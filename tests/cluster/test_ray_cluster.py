@@ -28,10 +28,10 @@ from visil.cluster.ray_evaluation import spread_scores
 from visil.cluster.ray_extraction import RayExtraction
 from visil.cluster.ray_session import Cluster, ClusterError, ray_session
 from visil.cluster.sharded import ShardedIndex
+from visil.collection.extraction import AddProgress
+from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
 from visil.evaluation.scoring import score_videos
-from visil.index.extraction import AddProgress
-from visil.model import ViSiL
 from visil.video import Sampling
 
 pytestmark = pytest.mark.skipif(

@@ -17,8 +17,8 @@ import visil
 from visil.cluster.making import create
 from visil.cluster.sharded import ShardedIndex
 from visil.cluster.shards import LocalShards
-from visil.index.candidates import CandidateIndex, Nearest, Probes
-from visil.index.opening import opened
+from visil.collection.candidates import CandidateIndex, Nearest, Probes
+from visil.collection.opening import opened
 
 from .random_collection import DIM, query, random_videos, same_duplicates, same_hits, small_model, write
 
@@ -46,9 +46,9 @@ def test_any_split_gives_the_same_answers(shards: int, seed: int, few: int, refe
     videos = random_videos(seed, 33)
     with (
         tempfile.TemporaryDirectory() as name,
-        patch("visil.index.collection.CANDIDATES", few),
+        patch("visil.collection.collection.CANDIDATES", few),
         patch("visil.cluster.sharded.CANDIDATES", few),
-        patch("visil.index.duplicates.CANDIDATES", few),
+        patch("visil.collection.duplicates.CANDIDATES", few),
         patch("visil.cluster.duplicates.CANDIDATES", few),
     ):
         write(Path(name, "one"), videos, MODEL, references=10)

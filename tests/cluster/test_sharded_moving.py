@@ -19,9 +19,9 @@ from visil.cluster.moving import rebalance
 from visil.cluster.placing import home
 from visil.cluster.sharded import ShardedIndex
 from visil.cluster.shards import LocalShards
+from visil.collection import Duplicates, entries
+from visil.collection.receiving import Receiver
 from visil.errors import IndexFolderError
-from visil.index import Duplicates, entries
-from visil.index.receiving import Receiver
 
 from .random_collection import Made, random_videos, same_duplicates, same_hits, small_model, write
 
@@ -37,7 +37,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with visil.Index(folder / "one", model=MODEL) as one:
         for video in VIDEOS[1:4]:
             one.judge(VIDEOS[0].id, video.id, "different")
-        one.catalogue.fail("/videos/broken.mp4", "no frame", visil.index.identity.Stamp(1, 1))
+        one.catalogue.fail("/videos/broken.mp4", "no frame", visil.collection.identity.Stamp(1, 1))
     create(folder / "many", 2, source=folder / "one")
     assert add_shard(folder / "many", os.fspath(folder / "many" / "new.visil")) == "shard-002"
     return folder

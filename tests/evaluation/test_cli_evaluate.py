@@ -17,9 +17,9 @@ import pytest
 import visil
 from synthetic import write_video
 from visil.cli import main
+from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene
 from visil.evaluation import DATASETS
-from visil.model import ViSiL
 from visil.video.frames import Image
 
 Command = Callable[..., tuple[int, str, str]]
@@ -33,7 +33,7 @@ def model() -> ViSiL:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], model: ViSiL) -> Command:
     """The command in this process: exit status, standard output, standard error."""
-    monkeypatch.setattr("visil.index.collection.load", lambda _=None: model)
+    monkeypatch.setattr("visil.collection.collection.load", lambda _=None: model)
 
     def command(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
         monkeypatch.setattr(

@@ -24,7 +24,7 @@ from visil.evaluation import (
 from visil.evaluation.datasets.cc_web_video import read_cc_web_video
 from visil.evaluation.datasets.fivr import read_fivr
 from visil.evaluation.predictions import as_scores
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 NAMES = {
     "fivr-200k": "fivr.pickle",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from visil.errors import FileError, UsageError
 from visil.evaluation import Predictions, QueryScores, read_predictions, write_predictions
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 NAMES = st.text(min_size=1, max_size=8)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

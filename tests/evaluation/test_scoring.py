@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from test_comparing import LENGTHS, related
 from test_model import FAMILY, built
-from visil import many_scores
+
+from visil.compare import many_scores
 from visil.errors import UsageError
 from visil.evaluation import scoring
 from visil.evaluation.scoring import find_segments, score_videos
-from visil.features import VideoFeatures
+from visil.model.features import VideoFeatures
 
 QUERIES = ["q0", "q1", "gone"]
 

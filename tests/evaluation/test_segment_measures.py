@@ -18,7 +18,7 @@ from visil.evaluation.segments import (
     pair_coverage,
     shared,
 )
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 AB: Pair = ("a", "b")
 AC: Pair = ("a", "c")

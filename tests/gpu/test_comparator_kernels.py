@@ -7,11 +7,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from visil.comparator import Comparator, Padding
-from visil.comparing import repeated
+from visil.compare.comparing import repeated
 from visil.kernels.ragged_axes import ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
-from visil.similarity import video_similarity
+from visil.model.comparator import Comparator, Padding
+from visil.model.similarity import video_similarity
 
 TOLERANCE = 2e-3
 """Activations and weights in half precision."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.kernels.triton_frames import FP8, frame_products, prepared, tile_for
-from visil.similarity import Reduction, frame_matrix
+from visil.model.similarity import Reduction, frame_matrix
 
 FP16_TOLERANCE = 2e-3
 """Both operands are rounded to eleven bits; a product of unit vectors then differs by 1e-3 at most."""

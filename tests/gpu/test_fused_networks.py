@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from visil.backbones.efficientnet_lite import EfficientNetLite
-from visil.backbones.lite_fused import FusedEfficientNetLite
-from visil.backbones.resnet import ResNet50
-from visil.backbones.resnet_fused import FusedResNet50
+from visil.kernels.lite_fused import FusedEfficientNetLite
+from visil.kernels.resnet_fused import FusedResNet50
+from visil.model.backbones.efficientnet_lite import EfficientNetLite
+from visil.model.backbones.resnet import ResNet50
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.comparator import Comparator, Padding
-from visil.comparing import repeated
+from visil.compare.comparing import repeated
 from visil.errors import UsageError
 from visil.kernels.gpu_engine import GpuEngine
 from visil.kernels.gpu_pools import supports
-from visil.similarity import Reduction, frame_matrix, video_similarity
+from visil.model.comparator import Comparator, Padding
+from visil.model.similarity import Reduction, frame_matrix, video_similarity
 
 TOLERANCE = 2e-3
 QUERIES, TARGETS = (1, 9, 20), (3, 30, 8, 41, 1)

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from visil.kernels.gpu_extraction import imac
 from visil.kernels.triton_maps import depthwise_relu6, regional_max_into
-from visil.regions import imac as plain_imac
-from visil.regions import regional_max
+from visil.model.regions import imac as plain_imac
+from visil.model.regions import regional_max
 
 
 @pytest.mark.parametrize(

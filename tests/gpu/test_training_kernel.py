@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.kernels.triton_training import frame_matrices
-from visil.similarity import frame_matrix
+from visil.model.similarity import frame_matrix
 
 TOLERANCE = 5e-3
 """Of the largest gradient: operands have eleven bits."""

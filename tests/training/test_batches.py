@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.comparator import Padding
-from visil.config import ViSiLConfig
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model import ViSiL
+from visil.model.comparator import Padding
+from visil.model.config import ViSiLConfig
 from visil.training import batches
 from visil.training.batches import VideoBatch, compare_all, compare_pairs
 from visil.training.losses import similarity_regularisation

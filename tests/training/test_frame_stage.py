@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from visil import presets
+from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
-from visil.model import ViSiL
+from visil.model import presets
 from visil.training.config import FrameStage, Part
 from visil.training.footage import ArrayFootage
 from visil.training.frame_bank import FrameBank

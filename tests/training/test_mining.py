@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from visil.config import ViSiLConfig
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model import ViSiL
+from visil.model.config import ViSiLConfig
 from visil.training.footage import ArrayFootage
 from visil.training.mining import NEAREST, Miner, footage_words, related_groups, suitable_size
 from visil.training.segments import SegmentPair

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from toy_training import toy_model
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
 from visil.training.config import LossConfig
 from visil.training.losses import similarity_regularisation
 from visil.training.objective import batch_pairs, objective

@@ -13,6 +13,7 @@ import torch
 import visil
 from toy_training import footage, toy_config, toy_model
 from visil.errors import ModelError, UsageError
+from visil.model.whitening import PCA
 from visil.training.config import ModelConfig, TrainConfig
 from visil.training.data import NEGATIVES, Split, split, triplet_sampler
 from visil.training.distributed import Processes
@@ -20,7 +21,6 @@ from visil.training.footage import ArrayFootage
 from visil.training.memory import RememberedFootage
 from visil.training.segments import SegmentPair
 from visil.training.start import fit_on_footage, starting_model
-from visil.whitening import PCA
 
 
 def pair(query: int, target: int) -> SegmentPair[int]:

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from synthetic import moving_scene, read_stamps, stamped_frames, write_video
-from visil import ViSiL, presets
+from visil import ViSiL
 from visil.cli import main
 from visil.errors import UsageError, VideoError
+from visil.model import presets
 from visil.video import Frames, FrameStream, Sampling, decoders, nvdec, stream_frames
 from visil.video.colour import FULL, LIMITED, Colour
 from visil.video.decoders import chosen, decode_with, decoded_frames, on_device

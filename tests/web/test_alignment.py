@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from visil.localize import Segment
+from visil.matching.localize import Segment
 from visil.web.alignment import line_through
 
 

@@ -15,10 +15,10 @@ from PIL import Image
 
 import visil
 from synthetic import write_video
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError
-from visil.features import VideoFeatures
-from visil.localize import Segment
-from visil.model import ViSiL
+from visil.matching.localize import Segment
+from visil.model.features import VideoFeatures
 from visil.web import comparison
 from visil.web.comparison import write_heatmap
 from visil.web.engine import Teller

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from visil.localize import Segment
-from visil.report.display import Axis, clock, duration, shared_seconds
+from visil.matching.localize import Segment
+from visil.plots.display import Axis, clock, duration, shared_seconds
+from visil.plots.panels import HEAT
 from visil.report.html_pair import percent
-from visil.report.panels import HEAT
 from web.page_stub import Server, Stub
 
 pytest_plugins = ["web.page_browser"]

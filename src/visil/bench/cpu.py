@@ -19,15 +19,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from visil.backbones import BACKBONES, Backbone
-from visil.backbones.fast import FastBackbone
 from visil.bench.rows import Row
-from visil.codes import Codes, encode
-from visil.comparator import Comparator
+from visil.collection.codes import Codes, encode
+from visil.compare.many_scores import matrix_scores
+from visil.kernels.cpu_backbones import FastBackbone
 from visil.kernels.cpu_hamming import coded_scores
 from visil.kernels.cpu_precision import ARITHMETICS, fastest, has_int8, integer_product
-from visil.many_scores import matrix_scores
-from visil.similarity import Reduction, frame_matrix, pool
+from visil.model.backbones import BACKBONES, Backbone
+from visil.model.comparator import Comparator
+from visil.model.similarity import Reduction, frame_matrix, pool
 
 FRAMES = 103
 """Of a video: the mean of FIVR-200K."""

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.bench.rows import Row
-from visil.comparator import Comparator
 from visil.kernels.gpu_engine import DTYPES, GpuEngine
 from visil.kernels.ragged_axes import ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
 from visil.kernels.triton_frames import FP8, frame_products, prepared
-from visil.similarity import Reduction, frame_matrix, pool, video_similarity
+from visil.model.comparator import Comparator
+from visil.model.similarity import Reduction, frame_matrix, pool, video_similarity
 
 FRAMES = 103
 """Of a video: the mean of FIVR-200K."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from visil.bench.cpu import plain_score, vectors
-from visil.comparator import Comparator
-from visil.many_scores import matrix_scores
+from visil.compare.many_scores import matrix_scores
+from visil.model.comparator import Comparator
 
 
 def largest() -> int:

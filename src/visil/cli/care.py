@@ -19,7 +19,7 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """How many videos, frames and bytes; which model; how features are kept; what could not be read."""
-    from visil.index.opening import opened
+    from visil.collection.opening import opened
 
     with opened(index, create=False) as collection:
         state = collection.info()
@@ -44,7 +44,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Read everything in the collection and name what is damaged; exit status 1 where something is."""
-    from visil.index.opening import opened
+    from visil.collection.opening import opened
 
     with opened(index, create=False) as collection:
         problems = collection.verify(repair=repair)
@@ -66,7 +66,7 @@ def remove(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids or paths of videos.")],
 ) -> None:
     """Take videos out of the collection. The files themselves are never touched."""
-    from visil.index.opening import opened
+    from visil.collection.opening import opened
 
     with opened(index, create=False) as collection:
         typer.echo(f"{collection.remove(ids)} removed from the collection")
@@ -79,7 +79,7 @@ def judge(
     verdict: Annotated[str, typer.Argument(help="same, different, or undo.")],
 ) -> None:
     """Record that two videos are the same or not a match; `duplicates` respects it, also after renames."""
-    from visil.index.opening import opened
+    from visil.collection.opening import opened
 
     with opened(index, create=False) as collection:
         match verdict:

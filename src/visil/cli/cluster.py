@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
-    from visil.index import Index
+    from visil.collection import Index
 
 RayAddress = Annotated[
     str | None,
@@ -49,7 +49,7 @@ def joined(address: str | None, *, workers: int | None = None, gpus: float = 0.0
 @contextmanager
 def opened_over(index: str, address: str | None, *, model: str | None = None) -> Iterator[Index]:
     """The collection, for questions: opened here, or its shards by actors of the cluster at ``address``."""
-    from visil.index.opening import opened
+    from visil.collection.opening import opened
 
     if address is None:
         with opened(index, model=model, create=False) as collection:

@@ -15,7 +15,7 @@ from visil.cli.progress import frame_counter
 from visil.cli.words import clock, relation
 
 if TYPE_CHECKING:
-    from visil.match import Match
+    from visil.matching.match import Match
 
 
 def compare(
@@ -34,14 +34,14 @@ def compare(
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""
     choose(device)
     if plot is not None:
-        from visil.report.plots import check_plot_path
+        from visil.plots.plots import check_plot_path
 
         check_plot_path(plot)  # before the work, not after it
     from visil.video import probe
 
     for video in (query, target):
         probe(video)  # a bad file is named at once, before the network is loaded
-    from visil.loading import load
+    from visil.compare.loading import load
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if as_json else "default")

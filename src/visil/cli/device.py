@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 VARIABLE = "VISIL_DEVICE"
-"""As in :mod:`visil.devices`, which would load torch before it is known that anything is to be computed."""
+"""As in :mod:`visil.kernels.devices`, which would load torch before it is known that anything is to be computed."""
 
 Device = Annotated[
     str | None,

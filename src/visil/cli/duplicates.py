@@ -15,7 +15,7 @@ from visil.cli.progress import pair_progress
 from visil.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from visil.index import Duplicates, Group
+    from visil.collection import Duplicates, Group
 
 
 def duplicates(

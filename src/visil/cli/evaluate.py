@@ -18,10 +18,10 @@ from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
+    from visil.collection import AddProgress
+    from visil.collection.extraction import OnProgress
     from visil.evaluation import Evaluation, Task
     from visil.evaluation.scoring import OnPairs
-    from visil.index import AddProgress
-    from visil.index.extraction import OnProgress
 
 
 class Dataset(StrEnum):

@@ -15,10 +15,10 @@ app = typer.Typer(help="Models and weights.", no_args_is_help=True)
 @app.command("list")
 def list_models(as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False) -> None:
     """Presets, and backbones with where their weights are."""
-    from visil.backbones import BACKBONES
-    from visil.config import read_config
-    from visil.loading import default_folder
-    from visil.presets import PRESETS
+    from visil.compare.loading import default_folder
+    from visil.model.backbones import BACKBONES
+    from visil.model.config import read_config
+    from visil.model.presets import PRESETS
 
     default = read_config(default_folder())
     found = {name: spec.weights.find() for name, spec in BACKBONES.items()}
@@ -41,8 +41,8 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="One JSON d
 @app.command("pull")
 def pull(name: Annotated[str, typer.Argument(help="A backbone, or a hub id.")] = "resnet50") -> None:
     """Fetch a backbone's weights, or a model from the hub, into the cache."""
-    from visil.backbones import BACKBONES
-    from visil.pretrained import load as load_pretrained
+    from visil.compare.pretrained import load as load_pretrained
+    from visil.model.backbones import BACKBONES
 
     if name in BACKBONES:
         typer.echo(BACKBONES[name].weights.pull())
@@ -61,8 +61,8 @@ def import_official(
     symmetric: Annotated[bool, typer.Option("--symmetric", help="For visil_symmetric.pth.")] = False,
 ) -> None:
     """Turn the authors' files into a model folder that `--model` takes."""
-    from visil.backbones import backbone_spec
-    from visil.model import ViSiL
+    from visil.compare.visil import ViSiL
+    from visil.model.backbones import backbone_spec
 
     backbone = backbone_weights or backbone_spec("resnet50").weights.locate()
     model = ViSiL.from_official(weights, pca, backbone_weights=backbone, symmetric=symmetric)
@@ -81,7 +81,7 @@ def export(
     ] = False,
 ) -> None:
     """Write a model with its backbone as config.json and model.safetensors, or as ONNX."""
-    from visil.loading import load
+    from visil.compare.loading import load
 
     if not onnx:
         load(model).save_pretrained(folder)

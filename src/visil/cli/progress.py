@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from visil.index import AddProgress
+    from visil.collection import AddProgress
 
 Counter = Callable[[str], Callable[[int], None]]
 

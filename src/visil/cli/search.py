@@ -15,7 +15,7 @@ from visil.cli.words import clock
 from visil.errors import printable
 
 if TYPE_CHECKING:
-    from visil.index import Hit
+    from visil.collection import Hit
 
 
 def search(

@@ -18,8 +18,8 @@ from visil.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from visil.evaluation.making import Made
-    from visil.evaluation.workbench import Workbench
+    from visil.paper.making import Made
+    from visil.paper.workbench import Workbench
 
 
 def tables(
@@ -81,7 +81,7 @@ def tables(
     if listed:
         _list(as_json)
         return
-    from visil.evaluation.making import chosen_names, make
+    from visil.paper.making import chosen_names, make
 
     if not names:
         raise UsageError("which tables? visil tables --list names them")
@@ -150,13 +150,13 @@ class _Options:
 def _workbench(
     options: _Options, on_videos: Callable[[int, int, str], None] | None, tell: Callable[[str], None]
 ) -> Workbench:
-    from visil.devices import chosen_device
-    from visil.evaluation.feature_bank import Networks
+    from visil.compare.loading import load
     from visil.evaluation.run import Task
-    from visil.evaluation.short_training import Lesson
-    from visil.evaluation.sources import BuiltInVideos, DatasetVideos, Videos
-    from visil.evaluation.workbench import Workbench
-    from visil.loading import load
+    from visil.kernels.devices import chosen_device
+    from visil.paper.feature_bank import Networks
+    from visil.paper.short_training import Lesson
+    from visil.paper.sources import BuiltInVideos, DatasetVideos, Videos
+    from visil.paper.workbench import Workbench
     from visil.video import Sampling
 
     rows = dict(given.split("=", 1) for given in options.model if "=" in given)
@@ -225,14 +225,14 @@ def _progress(
 
 
 def _tell(made: Made) -> None:
-    from visil.evaluation.table_output import to_markdown
+    from visil.paper.table_output import to_markdown
 
     typer.echo(to_markdown(made.table))
     typer.echo(f"written: {', '.join(str(file) for file in made.files)}\n")
 
 
 def _list(as_json: bool) -> None:
-    from visil.evaluation.making import NAMES
+    from visil.paper.making import NAMES
 
     if as_json:
         json.dump({"tables": NAMES}, sys.stdout)

@@ -96,7 +96,7 @@ def fit_whitening(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Fit the whitening of a backbone on videos, and write ViSiL_f+W: a model without anything trained."""
-    from visil.devices import chosen_device
+    from visil.kernels.devices import chosen_device
     from visil.training.fit_whitening import fit_whitening as fit
     from visil.training.fit_whitening import whitened_config
     from visil.training.progress import video_progress

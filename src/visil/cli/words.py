@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from visil.calibration import Verdict
-    from visil.localize import Segment
+    from visil.matching.calibration import Verdict
+    from visil.matching.localize import Segment
 
 
 def clock(seconds: float) -> str:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from visil.cluster.ray_work import Ended
-from visil.index.store import FeatureWriter
+from visil.collection.store import FeatureWriter
 from visil.video import VideoInfo
 
 Piece = tuple[NDArray[np.float16], NDArray[np.float64], NDArray[np.bool_]]

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from visil.cluster.catalogue import number_of
 from visil.cluster.manifest import MOST
-from visil.index.candidates import NEIGHBOURS, Candidate, CandidateIndex, Nearest, Probes
+from visil.collection.candidates import NEIGHBOURS, Candidate, CandidateIndex, Nearest, Probes
 
 if TYPE_CHECKING:
     from visil.cluster.sharded import ShardedIndex
 
 
 class ShardedCandidates(CandidateIndex):
-    """What :class:`visil.index.candidates.CandidateIndex` is asked for, over the shards of ``index``."""
+    """What :class:`visil.collection.candidates.CandidateIndex` is asked for, over the shards of ``index``."""
 
     def __init__(self, index: ShardedIndex) -> None:  # no FAISS file of its own
         self._sharded = index

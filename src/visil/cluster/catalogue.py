@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from visil.cluster.manifest import MOST
 from visil.cluster.placing import home
+from visil.collection.catalogue import Catalogue, Failure, Judgement, NewVideo, Video
+from visil.collection.entries import Order
+from visil.collection.identity import Stamp, stamp_of
 from visil.errors import IndexFolderError
-from visil.index.catalogue import Catalogue, Failure, Judgement, NewVideo, Video
-from visil.index.entries import Order
-from visil.index.identity import Stamp, stamp_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ class MergedOrder:
 
 
 class ShardedCatalogue(Catalogue):
-    """What :class:`visil.index.catalogue.Catalogue` offers, over the shards of ``index``."""
+    """What :class:`visil.collection.catalogue.Catalogue` offers, over the shards of ``index``."""
 
     def __init__(self, index: ShardedIndex) -> None:  # no database of its own
         self._index = index

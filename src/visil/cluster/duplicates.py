@@ -10,10 +10,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from visil.cluster.manifest import MOST
-from visil.features import VideoFeatures
-from visil.index.catalogue import Video
-from visil.index.duplicates import CANDIDATES, Duplicates, OnPairs, Pair, copies_in, group, key_of, pair_of
-from visil.index.search import Hit
+from visil.collection.catalogue import Video
+from visil.collection.duplicates import (
+    CANDIDATES,
+    Duplicates,
+    OnPairs,
+    Pair,
+    copies_in,
+    group,
+    key_of,
+    pair_of,
+)
+from visil.collection.search import Hit
+from visil.model.features import VideoFeatures
 
 if TYPE_CHECKING:
     from visil.cluster.sharded import ShardedIndex
@@ -32,7 +41,7 @@ def find_duplicates(
     new_against_references: bool = False,
     progress: OnPairs | None = None,
 ) -> Duplicates:
-    """As :func:`visil.index.duplicates.find_duplicates`; each comparison runs in the shard of the later video."""
+    """As :func:`visil.collection.duplicates.find_duplicates`; each comparison runs in the shard of the later video."""
     listed = list(index.catalogue.videos())
     candidates = index.refresh()
     # Numbers in the order in which videos came: which of a pair is the query, and the order of groups, hang on it.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from visil.cluster.catalogue import number_of
-from visil.comparing import Common
-from visil.features import VideoFeatures
-from visil.index.first_look import FirstLook, Look, Progress
+from visil.collection.first_look import FirstLook, Look, Progress
+from visil.compare.comparing import Common
+from visil.model.features import VideoFeatures
 
 if TYPE_CHECKING:
     from visil.cluster.sharded import ShardedIndex
 
 
 class ShardedFirstLook(FirstLook):
-    """What :class:`visil.index.first_look.FirstLook` offers, over the shards of ``index``; they keep the signs."""
+    """What :class:`visil.collection.first_look.FirstLook` offers, over the shards of ``index``; they keep the signs."""
 
     def __init__(self, index: ShardedIndex) -> None:  # no file of its own
         self._index = index

@@ -14,10 +14,10 @@ from visil.cluster.checks import check
 from visil.cluster.manifest import MOST, Manifest, ShardEntry
 from visil.cluster.placing import home
 from visil.cluster.shard import Shard, ShardFacts
-from visil.codes import Codes, checked
+from visil.collection.codes import Codes, checked
+from visil.collection.entries import failures, put_failures
+from visil.collection.remote_objects import is_url
 from visil.errors import IndexFolderError, UsageError
-from visil.index.entries import failures, put_failures
-from visil.index.remote_objects import is_url
 
 OnCopied = Callable[[int, int], None]
 """Called with videos copied, and videos in all."""
@@ -151,7 +151,7 @@ def _make_folder(folder: Path, wanted: Sequence[str]) -> None:
 
 def _opened(location: str) -> Shard:
     """The shard at a location, made where nothing is."""
-    from visil.index.opening import opened
+    from visil.collection.opening import opened
 
     if not manifests.is_sharded(location):
         opened(location).close()

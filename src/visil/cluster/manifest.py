@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from visil.collection.remote_objects import is_url
 from visil.errors import IndexFolderError, UsageError
 from visil.files import replacing
-from visil.index.remote_objects import is_url
 
 FILE = "shards.json"
 LOCK = "shards.lock"

@@ -17,9 +17,9 @@ from visil.cluster.checks import check
 from visil.cluster.placing import home
 from visil.cluster.shard import PART
 from visil.cluster.shards import LocalShards, Shards
+from visil.collection.entries import Entry
+from visil.collection.lock import can_write
 from visil.errors import IndexFolderError
-from visil.index.entries import Entry
-from visil.index.lock import can_write
 
 TOGETHER = 50
 """Videos that are in two shards at a time."""

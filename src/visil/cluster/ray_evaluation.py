@@ -17,9 +17,9 @@ from visil.cluster.ray_session import Cluster, ClusterError
 from visil.errors import VisilError
 
 if TYPE_CHECKING:
+    from visil.collection import Index
     from visil.evaluation.benchmark import Benchmark
     from visil.evaluation.scoring import Answers, OnPairs
-    from visil.index import Index
 
 RUNS_A_CPU = 2
 """Tasks for each CPU: more share the work out more evenly, fewer read the targets less often."""
@@ -74,9 +74,9 @@ def _score_run(shared: Any, queries: list[str], run: int, runs: int) -> Answers:
     """In a process of the cluster: every ``runs``-th query from ``run`` on."""
     import torch
 
+    from visil.collection.opening import opened
     from visil.evaluation.scoring import find_segments, score_videos
-    from visil.features import VideoFeatures
-    from visil.index.opening import opened
+    from visil.model.features import VideoFeatures
 
     model, location, benchmark, known = shared
     torch.set_num_threads(1)

@@ -4,7 +4,8 @@ Two streams of Ray Data for each window of files. The first looks at them: hashe
 the parts of long ones; this process then knows which are new. The second decodes on CPUs and embeds on actors, with as
 little between them as the object stores' memory allows: Ray Data holds decoding back while embedding is behind.
 
-Features come back here, and this process alone writes: feature files and catalogue as in :mod:`visil.index.extraction`.
+Features come back here, and this process alone writes: feature files and catalogue as in
+:mod:`visil.collection.extraction`.
 So nothing is doubled, whatever Ray runs twice: pieces are known by their first sample. Ray runs again what a dead
 process or node had under way. A video whose decoding ends its process each time is given up in that stream, with those
 that were decoded by the same task, and each goes into the next one, alone, up to ``TRIES`` times.
@@ -39,10 +40,10 @@ from visil.cluster.ray_work import (
     looked,
     notes_of,
 )
+from visil.collection.extraction import NO_STAMP, Extraction, _failure, _Job, _Skipped
+from visil.collection.identity import Stamp, stamp_of
+from visil.compare.visil import BATCH
 from visil.errors import VideoError
-from visil.index.extraction import NO_STAMP, Extraction, _failure, _Job, _Skipped
-from visil.index.identity import Stamp, stamp_of
-from visil.model import BATCH
 
 if TYPE_CHECKING:
     import ray.data

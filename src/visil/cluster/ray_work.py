@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.cluster.time_parts import CannotSplit, Joint, Part, PartStream, plan_parts
+from visil.collection.identity import content_id
+from visil.compare.visil import BATCH
 from visil.errors import VideoError
-from visil.index.identity import content_id
-from visil.model import BATCH
 from visil.video import Frames, Sampling, VideoInfo, stream_frames
 from visil.video.container import open_video
 from visil.video.decoding import declared_duration
 from visil.video.paths import kind_of
 
 if TYPE_CHECKING:
-    from visil.model import ViSiL
+    from visil.compare.visil import ViSiL
 
 LEAST_BATCH = 16
 """Smaller batches are filled up to so many frames: of fewer, a CPU's library may round otherwise, and then a frame's

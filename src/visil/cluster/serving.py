@@ -7,10 +7,10 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from visil.index.opening import opened
+from visil.collection.opening import opened
 
 if TYPE_CHECKING:
-    from visil.index import Index
+    from visil.collection import Index
 
 ADDRESS = "VISIL_RAY"
 """The variable by which the server tells its engines of a cluster."""

@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.cluster.manifest import is_sharded
-from visil.codes import Codes, checked
-from visil.comparing import Common
+from visil.collection import entries
+from visil.collection.background import middle_frame
+from visil.collection.cache import CandidateCache
+from visil.collection.candidates import NEIGHBOURS, Nearest, Probes
+from visil.collection.catalogue import Failure
+from visil.collection.codes import Codes, checked
+from visil.collection.collection import Index, Problem
+from visil.collection.first_look import Look
+from visil.collection.receiving import Receiver, file_of, receiver
+from visil.collection.remote import RemoteIndex
+from visil.collection.remote_objects import is_url
+from visil.collection.search import Hit, compared, hit_of, rank
+from visil.compare.comparing import Common
+from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
-from visil.features import VideoFeatures
-from visil.index import entries
-from visil.index.background import middle_frame
-from visil.index.cache import CandidateCache
-from visil.index.candidates import NEIGHBOURS, Nearest, Probes
-from visil.index.catalogue import Failure
-from visil.index.collection import Index, Problem
-from visil.index.first_look import Look
-from visil.index.receiving import Receiver, file_of, receiver
-from visil.index.remote import RemoteIndex
-from visil.index.remote_objects import is_url
-from visil.index.search import Hit, compared, hit_of, rank
-from visil.model import ViSiL
+from visil.model.features import VideoFeatures
 
 PART = 1 << 26
 """Bytes of a feature file that are moved at once."""
@@ -60,7 +60,7 @@ class Shard:
     """The collection at a location, which must be there; ``model`` as for :class:`visil.Index`."""
 
     def __init__(self, location: str | os.PathLike[str], *, model: ViSiL | str | None = None) -> None:
-        from visil.index.opening import opened
+        from visil.collection.opening import opened
 
         self.location = os.fspath(location)
         if is_sharded(location):

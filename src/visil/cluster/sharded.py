@@ -23,21 +23,21 @@ from visil.cluster.manifest import MOST, Manifest
 from visil.cluster.shard import ShardFacts
 from visil.cluster.shards import LocalShards, Shards
 from visil.cluster.store import ShardedStore
-from visil.codes import Codes, checked
+from visil.collection.background import SAMPLE, Background
+from visil.collection.candidates import Probes
+from visil.collection.catalogue import Judgement
+from visil.collection.codes import Codes, checked
+from visil.collection.collection import CANDIDATES, Index, IndexInfo, Problem
+from visil.collection.duplicates import Duplicates, OnPairs
+from visil.collection.extraction import AddReport, Decode, OnProgress
+from visil.collection.first_look import check_first_look
+from visil.collection.lock import can_write
+from visil.collection.remote import FRESH_S
+from visil.collection.remote_objects import is_url
+from visil.collection.search import Hit, best_of
+from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, UsageError
-from visil.features import VideoFeatures
-from visil.index.background import SAMPLE, Background
-from visil.index.candidates import Probes
-from visil.index.catalogue import Judgement
-from visil.index.collection import CANDIDATES, Index, IndexInfo, Problem
-from visil.index.duplicates import Duplicates, OnPairs
-from visil.index.extraction import AddReport, Decode, OnProgress
-from visil.index.first_look import check_first_look
-from visil.index.lock import can_write
-from visil.index.remote import FRESH_S
-from visil.index.remote_objects import is_url
-from visil.index.search import Hit, best_of
-from visil.model import ViSiL
+from visil.model.features import VideoFeatures
 
 Connect = Callable[[Sequence[str]], Shards]
 """From the shards' locations to something that calls them."""

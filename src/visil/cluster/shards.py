@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from visil.cluster.shard import Shard
-    from visil.model import ViSiL
+    from visil.compare.visil import ViSiL
 
 
 class Shards(Protocol):

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from visil.codes import Codes
+from visil.collection.catalogue import Video
+from visil.collection.codes import Codes
+from visil.collection.identity import Stamp
+from visil.collection.store import FeatureStore, FeatureWriter
 from visil.errors import IndexFolderError
-from visil.features import VideoFeatures
-from visil.index.catalogue import Video
-from visil.index.identity import Stamp
-from visil.index.store import FeatureStore, FeatureWriter
+from visil.model.features import VideoFeatures
 
 if TYPE_CHECKING:
     from visil.cluster.sharded import ShardedIndex
 
 
 class ShardedStore(FeatureStore):
-    """What :class:`visil.index.store.FeatureStore` offers, over the shards of ``index``."""
+    """What :class:`visil.collection.store.FeatureStore` offers, over the shards of ``index``."""
 
     def __init__(self, index: ShardedIndex, codes: Codes = "fp16") -> None:
         super().__init__(index.folder, codes)

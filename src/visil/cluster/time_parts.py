@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from visil.compare.visil import BATCH
 from visil.errors import VideoError
-from visil.model import BATCH
 from visil.video.container import open_video, plain_errors
 from visil.video.decoding import Decoder, declared_duration, stamps_may_restart
 from visil.video.frames import Frames, Sample, batched

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.features import VideoFeatures
+from visil.compare.visil import ViSiL
 from visil.kernels import gpu
 from visil.kernels.gpu_pools import supports
 from visil.kernels.signs import signs_only
-from visil.model import ViSiL
+from visil.model.features import VideoFeatures
 
 LONGEST = 1 << 16
 """Frames of a target that the engine is given: of a longer one, the matrices of all queries take gigabytes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from visil.evaluation.layout import AnyPath, Layout, read_json
 from visil.evaluation.predictions import Pair, finite
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 
 @dataclass(frozen=True)

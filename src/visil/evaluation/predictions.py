@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.errors import UsageError
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 Pair = tuple[str, str]
 """Query and target."""

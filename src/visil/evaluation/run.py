@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from visil.collection import Index
+from visil.collection.extraction import OnProgress
+from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
 from visil.evaluation.benchmark import Benchmark, Figures
 from visil.evaluation.datasets import read_dataset
@@ -16,10 +19,7 @@ from visil.evaluation.layout import AnyPath, sha256_of
 from visil.evaluation.predictions import Predictions
 from visil.evaluation.score_file import read_predictions
 from visil.evaluation.scoring import OnPairs, find_segments, score_videos
-from visil.features import VideoFeatures
-from visil.index import Index
-from visil.index.extraction import OnProgress
-from visil.model import ViSiL
+from visil.model.features import VideoFeatures
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster

@@ -22,7 +22,7 @@ from visil.errors import FileError
 from visil.evaluation.layout import AnyPath, one_line, read_csv, read_text
 from visil.evaluation.predictions import Pair, Predictions, QueryScores, finite
 from visil.files import replacing
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 FORMAT = "{query: {target: score}}"
 PAIR_COLUMNS = ("query_id", "ref_id", "score")

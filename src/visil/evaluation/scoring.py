@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil import comparing
+from visil.compare import comparing
+from visil.compare.many_scores import matrix_scores
+from visil.compare.visil import ViSiL
 from visil.evaluation import gpu_scoring
 from visil.evaluation.predictions import Pair, Predictions, QueryScores
-from visil.features import VideoFeatures
-from visil.localize import Segment
-from visil.many_scores import matrix_scores
-from visil.model import ViSiL
+from visil.matching.localize import Segment
+from visil.model.features import VideoFeatures
 
 Read = Callable[[str], VideoFeatures | None]
 """Features of an id; None where they cannot be had."""

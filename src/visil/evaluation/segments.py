@@ -14,7 +14,7 @@ import numpy as np
 from visil.errors import UsageError
 from visil.evaluation.metrics import harmonic_mean
 from visil.evaluation.predictions import Pair, Segments
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 Span = tuple[float, float]
 Axis = Literal["query", "target"]

@@ -1,4 +1,6 @@
-"""The maths of :mod:`visil.similarity` and :mod:`visil.comparator`, fast and in bounded memory, equal to them."""
+"""The maths of :mod:`visil.model.similarity` and :mod:`visil.model.comparator`, fast and in bounded memory, equal
+to them.
+"""
 
 from visil.kernels.frame_matrix import FrameMatrix
 from visil.kernels.scoring import RunningPool, score_pair

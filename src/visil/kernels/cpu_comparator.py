@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from visil.comparator import Comparator, Window
-from visil.fused_conv import convolved
 from visil.kernels.cpu_precision import Arithmetic, measured
+from visil.kernels.fused_conv import convolved
+from visil.model.comparator import Comparator, Window
 
 PASS_COLUMNS = 1024
 """Columns that go through the layers together, times 128 rows: 16 MB of activations in bfloat16."""
@@ -65,7 +65,7 @@ class FastComparator(Comparator):
     def side_by_side(self, together: Tensor, lengths: Sequence[int]) -> tuple[Tensor, list[tuple[int, int]]]:
         """S_v of many targets from their S_f side by side, [X, sum of lengths]: [X', W], and each one's columns.
 
-        Every length and X are at least :data:`visil.comparator.SHORTEST`; columns of no target hold no meaning.
+        Every length and X are at least :data:`visil.model.comparator.SHORTEST`; columns of no target hold no meaning.
         """
         columns = [(stop - length, stop) for stop, length in zip(accumulate(lengths), lengths, strict=True)]
         x = together.to(self.dtype)[:, :, None]  # [H, W, channels]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from visil.codes import encode
+from visil.collection.codes import encode
 from visil.kernels import gpu
 from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
 from visil.kernels.cpu_products import packed, products, tile_width, work_space
 from visil.kernels.joined import Joined
 from visil.kernels.signs import signs_only, straighten
-from visil.similarity import Reduction, best_few, reduced
+from visil.model.similarity import Reduction, best_few, reduced
 
 TILE_FRAMES = (128, 128)
 """Query and target frames of one tile: with nine regions, 5 MB of products, near the processor's cache."""
@@ -33,7 +33,8 @@ class FrameMatrix:
     """The frame-to-frame matrix of one pair, computed where it is asked for.
 
     ``query`` is [X, R, C], ``target`` is [Y, S, C] (or several such, joined), in any float dtype. The arithmetic is
-    float32 (float64 for float64 input), equal to :func:`visil.similarity.frame_matrix` up to the order of additions,
+    float32 (float64 for float64 input), equal to :func:`visil.model.similarity.frame_matrix` up to the order of
+    additions,
     unless ``precision`` asks for less (:mod:`visil.kernels.cpu_precision`; on a processor only). Vectors that were kept
     as signs are compared by the angles they stand for (:mod:`visil.kernels.signs`; in single precision).
     """
@@ -180,7 +181,7 @@ def _best(products: Tensor, how: Reduction, dim: int, step: float) -> Tensor:
 
 
 def reduce_regions(values: Tensor, how: Reduction, dim: int) -> Tensor:
-    """:func:`visil.similarity.reduced` of few large planes: one dimension of regions, gone."""
+    """:func:`visil.model.similarity.reduced` of few large planes: one dimension of regions, gone."""
     few = best_few(how)
     if few is not None:
         return _mean_of_best(values, few, dim)

@@ -17,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.comparator import Comparator, Padding
 from visil.errors import UsageError
 from visil.kernels.gpu_pools import supports
 from visil.kernels.ragged_axes import RaggedAxis, frame_axis, ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
 from visil.kernels.triton_frames import FP8, frame_products, prepared
+from visil.model.comparator import Comparator, Padding
+from visil.model.similarity import MP_AP, Reduction
 from visil.prefetch import prefetched
-from visil.similarity import MP_AP, Reduction
 
 EnginePrecision = Literal["fp16", "bf16", "fp8"]
 DTYPES: dict[EnginePrecision, torch.dtype] = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": FP8}

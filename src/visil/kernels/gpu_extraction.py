@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from visil.backbones import Backbone
-from visil.backbones.efficientnet_lite import EfficientNetLite
-from visil.backbones.lite_fused import FusedEfficientNetLite
-from visil.backbones.resnet import ResNet50
-from visil.backbones.resnet_fused import FusedResNet50
+from visil.kernels.lite_fused import FusedEfficientNetLite
+from visil.kernels.resnet_fused import FusedResNet50
 from visil.kernels.triton_maps import regional_max_into
+from visil.model.backbones import Backbone
+from visil.model.backbones.efficientnet_lite import EfficientNetLite
+from visil.model.backbones.resnet import ResNet50
 
 AGREEMENT = 0.02
 """How far maps in half precision may lie from those in single, as a share of their norm."""
@@ -52,7 +52,7 @@ def _agree(made: Backbone, backbone: ResNet50 | EfficientNetLite) -> bool:
 
 
 def imac(maps: Sequence[Tensor], levels: Sequence[int]) -> Tensor:
-    """:func:`visil.regions.imac` of half-precision maps, channels last: float32 [B, R, C]."""
+    """:func:`visil.model.regions.imac` of half-precision maps, channels last: float32 [B, R, C]."""
     count = sum(level * level for level in levels)
     widths = [stage.shape[1] for stage in maps]
     pooled = torch.empty(len(maps[0]), count, sum(widths), dtype=maps[0].dtype, device=maps[0].device)
@@ -71,9 +71,9 @@ def imac(maps: Sequence[Tensor], levels: Sequence[int]) -> Tensor:
 def extraction_models() -> Iterator[tuple[str, int, int, Extract, Extract]]:
     """For ``visil bench``: name, side in pixels, batch, the plain modules in float32 and the fast way."""
     from visil import load
-    from visil.backbones import backbone_spec
-    from visil.regions import imac as plain_imac
-    from visil.whitening import Whitening
+    from visil.model.backbones import backbone_spec
+    from visil.model.regions import imac as plain_imac
+    from visil.model.whitening import Whitening
 
     chosen = (("resnet50", (0, 1, 2, 3), (3,), 512), (DEFAULT, (1, 2, 3), (1, 2, 3), 256))
     for name, stages, levels, dim in chosen:

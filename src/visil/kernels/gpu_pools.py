@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from visil.similarity import Reduction
+from visil.model.similarity import Reduction
 
 
 def supports(frame_pool: tuple[Reduction, Reduction], video_pool: tuple[Reduction, Reduction]) -> bool:

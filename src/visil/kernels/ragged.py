@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.kernels.scoring import RunningPool
-from visil.similarity import Reduction, best_few
+from visil.model.similarity import Reduction, best_few
 
 
 def pooled_spans(
@@ -19,7 +19,7 @@ def pooled_spans(
     outer: Reduction = "mean",
     symmetric: bool = False,
 ) -> NDArray[np.float64]:
-    """:func:`visil.similarity.pool` of ``together[:, start:stop]`` for each span: float64 [spans].
+    """:func:`visil.model.similarity.pool` of ``together[:, start:stop]`` for each span: float64 [spans].
 
     Spans rise and do not overlap; what lies between them is not read.
     """

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from visil.comparator import SHORTEST, Padding
+from visil.model.comparator import SHORTEST, Padding
 
 
 @dataclass(frozen=True)

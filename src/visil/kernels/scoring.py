@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from visil.comparator import Comparator, hard_tanh, windows
 from visil.kernels.frame_matrix import FrameMatrix
-from visil.similarity import Reduction, best_few, reduced
+from visil.model.comparator import Comparator, hard_tanh, windows
+from visil.model.similarity import Reduction, best_few, reduced
 
 STRIP_CELLS = 32
 """Output rows of one strip: 128 query frames, and a halo of 14 that is kept, not computed again."""
@@ -22,7 +22,7 @@ OnRows = Callable[[int, Tensor], None]
 
 
 class RunningPool:
-    """:func:`visil.similarity.pool` of a matrix that arrives in strips of whole rows, without holding it."""
+    """:func:`visil.model.similarity.pool` of a matrix that arrives in strips of whole rows, without holding it."""
 
     def __init__(self, inner: Reduction = "max", outer: Reduction = "mean", symmetric: bool = False) -> None:
         self.inner: Reduction = inner

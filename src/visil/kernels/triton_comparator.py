@@ -16,8 +16,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from visil.comparator import Comparator
 from visil.kernels.ragged_axes import RaggedAxis
+from visil.model.comparator import Comparator
 
 ROWS, COLUMNS = 8, 16
 """Output cells of one program."""

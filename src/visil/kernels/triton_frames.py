@@ -17,7 +17,7 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from visil.errors import UsageError
-from visil.similarity import Reduction, best_few
+from visil.model.similarity import Reduction, best_few
 
 FP8 = torch.float8_e4m3fn
 FP8_SCALE = 256.0

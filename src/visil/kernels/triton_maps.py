@@ -174,8 +174,8 @@ def _regions_kernel(
 
 
 def regional_max_into(stage: Tensor, level: int, out: Tensor) -> None:
-    """:func:`visil.regions.regional_max` of maps [B, C, H, W], channels last, into ``out`` [B, level², C]."""
-    from visil.regions import region_windows
+    """:func:`visil.model.regions.regional_max` of maps [B, C, H, W], channels last, into ``out`` [B, level², C]."""
+    from visil.model.regions import region_windows
 
     pictures, channels, height, width = stage.shape
     (tall, rows), (wide, columns) = region_windows(height, level), region_windows(width, level)

@@ -20,9 +20,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from visil import comparing
+from visil.compare import comparing
+from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError, printable
-from visil.model import ViSiL
 from visil.onnx.graphs import Extractor, Similarity
 
 FORMAT = 1

@@ -1,6 +1,7 @@
 """The two graphs that are exported: frames to region vectors, and two videos' vectors to matrices and a score.
 
-The same formulas as :mod:`visil.model` and :mod:`visil.similarity`, written so that a tracer sees every length as a
+The same formulas as :mod:`visil.compare.visil` and :mod:`visil.model.similarity`, written so that a tracer sees
+every length as a
 variable: no Python branch on a length, and the repetition of very short videos is arithmetic on row numbers.
 """
 
@@ -13,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from visil.backbones.folding import folded
-from visil.comparator import SHORTEST, hard_tanh
+from visil.compare.visil import ViSiL
 from visil.errors import ModelError
-from visil.model import ViSiL
-from visil.similarity import Reduction, best_few, reduced
+from visil.model.backbones.folding import folded
+from visil.model.comparator import SHORTEST, hard_tanh
+from visil.model.similarity import Reduction, best_few, reduced
 
 LOWEST = -1e30
 """Stands where a video has no more frames."""
@@ -80,7 +81,9 @@ class Similarity(nn.Module):
 
 
 def repeated(matrix: Tensor, dim: int) -> Tensor:
-    """Rows (or columns) of a video of 1 to 3 frames doubled as :func:`visil.comparing.repeated` does: 1→4, 2→4, 3→6."""
+    """Rows (or columns) of a video of 1 to 3 frames doubled as :func:`visil.compare.comparing.repeated` does:
+    1→4, 2→4, 3→6.
+    """
     count = torch.as_tensor(matrix.shape[dim])  # a variable to the tracer, where ``int`` would be a constant
     times = 1 + (count < SHORTEST).long() + 2 * (count < SHORTEST // 2).long()
     return matrix.index_select(dim, torch.arange(cast(int, count * times)) % count)

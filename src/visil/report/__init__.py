@@ -1,5 +1,1 @@
-"""Pictures of what visil found. Matplotlib is imported when the first one is drawn."""
-
-from visil.report.plots import plot_attention, plot_match
-
-__all__ = ["plot_attention", "plot_match"]
+"""What was found, for people: the HTML report and tables."""

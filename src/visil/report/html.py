@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterator
 from datetime import datetime
 
+from visil.collection.catalogue import Video
+from visil.collection.collection import Index
+from visil.collection.duplicates import Duplicates, Group, Pair
 from visil.errors import printable
 from visil.files import replacing
-from visil.index.catalogue import Video
-from visil.index.collection import Index
-from visil.index.duplicates import Duplicates, Group, Pair
+from visil.plots.lettering import shortened
 from visil.report.html_pair import Named, pair_html, pair_rows, text
 from visil.report.html_pictures import CARD, FramesAt, pictures
 from visil.report.html_style import STYLE
-from visil.report.lettering import shortened
 from visil.video import frames_at
 
 PICTURED_PAIRS = 200
@@ -268,7 +268,7 @@ def _name(video: Video) -> str:
 
 
 def _facts(video: Video) -> str:
-    from visil.report.display import clock
+    from visil.plots.display import clock
 
     facts = [f"{video.width}×{video.height}", clock(video.duration), _bytes(video.bytes)]
     if video.bit_rate:

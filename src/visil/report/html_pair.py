@@ -7,14 +7,14 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from visil.collection.catalogue import Video
+from visil.collection.collection import Index
+from visil.collection.duplicates import Pair
 from visil.errors import printable
-from visil.index.catalogue import Video
-from visil.index.collection import Index
-from visil.index.duplicates import Pair
-from visil.localize import Segment
-from visil.report.display import Axis, clock, duration, shared_seconds, span
+from visil.matching.localize import Segment
+from visil.plots.display import Axis, clock, duration, shared_seconds, span
+from visil.plots.lettering import shortened
 from visil.report.html_pictures import STRIP, TALL, FramesAt, matrix_picture, moments, pictures
-from visil.report.lettering import shortened
 
 COLOURS = 4
 """Stretches take turns with these; the style sheet names them."""

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from visil.collection.catalogue import Catalogue, Video
+from visil.collection.collection import Index
+from visil.collection.duplicates import Pair
+from visil.collection.identity import content_id, stamp_of
 from visil.errors import VisilError
-from visil.features import VideoFeatures
-from visil.index.catalogue import Catalogue, Video
-from visil.index.collection import Index
-from visil.index.duplicates import Pair
-from visil.index.identity import content_id, stamp_of
-from visil.localize import Segment
-from visil.report.display import Axis, shrink
+from visil.matching.localize import Segment
+from visil.model.features import VideoFeatures
+from visil.plots.display import Axis, shrink
 from visil.video import frames_at
 from visil.video.frames import Image
 
@@ -108,7 +108,7 @@ def _png(cells: NDArray[np.float32]) -> str:
     """Similarities from 0, dark, to 1, light: the same scale in every picture, so that they compare."""
     from PIL import Image as pillow
 
-    from visil.report.panels import HEAT
+    from visil.plots.panels import HEAT
 
     levels = np.clip(np.rint(np.nan_to_num(cells) * 255), 0, 255).astype(np.uint8)
     picture = pillow.fromarray(levels).convert("P")

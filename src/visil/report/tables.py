@@ -6,9 +6,9 @@ import csv
 import os
 from collections.abc import Iterator
 
+from visil.collection.collection import Index
+from visil.collection.duplicates import Duplicates, Pair
 from visil.files import replacing
-from visil.index.collection import Index
-from visil.index.duplicates import Duplicates, Pair
 
 COLUMNS = (
     *("group", "keep", "query", "target", "query_start", "query_end", "target_start", "target_end"),

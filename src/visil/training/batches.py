@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from visil.comparator import hard_tanh
-from visil.comparing import repeated
+from visil.compare.comparing import repeated
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.kernels import gpu
-from visil.model import ViSiL
-from visil.similarity import Reduction, pool, video_similarity
+from visil.model.comparator import hard_tanh
+from visil.model.similarity import Reduction, pool, video_similarity
 from visil.training.losses import similarity_regularisation
 
 Key = TypeVar("Key")

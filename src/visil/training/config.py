@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from visil.config import Attention
 from visil.errors import UsageError
-from visil.similarity import Reduction
+from visil.model.config import Attention
+from visil.model.similarity import Reduction
 
 Part = Literal["attention", "comparator", "whitening", "backbone"]
 Precision = Literal["fp32", "bf16", "fp16"]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.files import replacing
-from visil.model import ViSiL
 from visil.training.config import DataConfig, TrainConfig
 from visil.training.distributed import Processes
 from visil.training.footage import CachedFootage, Footage, Progress

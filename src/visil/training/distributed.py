@@ -16,8 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from visil.devices import chosen_device
 from visil.errors import VisilError
+from visil.kernels.devices import chosen_device
 
 Item = TypeVar("Item")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
 from visil.training.config import Part
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import torch
 
-from visil.backbones import BACKBONES, backbone_spec
-from visil.config import ViSiLConfig
+from visil.collection.discover import discover
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError
-from visil.index.discover import discover
-from visil.model import ViSiL
+from visil.model.backbones import BACKBONES, backbone_spec
+from visil.model.config import ViSiLConfig
+from visil.model.whitening import PCA
 from visil.video import stream_frames
-from visil.whitening import PCA
 
 
 @dataclass(frozen=True)

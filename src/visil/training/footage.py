@@ -19,7 +19,7 @@ from visil.training import frame_cache
 from visil.video import Sampling
 
 if TYPE_CHECKING:
-    from visil.index.identity import Stamp
+    from visil.collection.identity import Stamp
 
 AnyPath = str | os.PathLike[str]
 Progress = Callable[[int, int, str], None]
@@ -104,7 +104,7 @@ class CachedFootage:
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        from visil.index.discover import discover
+        from visil.collection.discover import discover
 
         self.sampling = sampling or Sampling()
         self.cache = _folder(cache)

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.blank import blank_frames
 from visil.errors import UsageError
+from visil.matching.blank import blank_frames
 from visil.training.footage import Footage
 
 THUMB = 16

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.errors import FileError, VideoError
 from visil.files import replacing
-from visil.index.identity import Stamp, content_id, stamp_of
 from visil.video import Sampling, stream_frames
 
 QUALITY = 90

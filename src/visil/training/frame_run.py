@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
 from visil.training.checkpoint import LAST, PREVIOUS
 from visil.training.config import TrainConfig
 from visil.training.data import Split, Tell

@@ -21,9 +21,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model import ViSiL
-from visil.similarity import frame_matrix
+from visil.model.similarity import frame_matrix
 from visil.training.checkpoint import load_checkpoint, save_checkpoint
 from visil.training.config import FrameStage
 from visil.training.frame_bank import FrameBank

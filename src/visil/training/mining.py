@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.baselines.bags import Bag, BagIndex
-from visil.baselines.lbow import SIZE, LayerBagOfWords, layer_vectors
 from visil.errors import UsageError
+from visil.training.bags import Bag, BagIndex
+from visil.training.lbow import SIZE, LayerBagOfWords, layer_vectors
 from visil.training.segments import SegmentPair, Span
 
 if TYPE_CHECKING:
-    from visil.model import ViSiL
+    from visil.compare.visil import ViSiL
     from visil.training.footage import Footage
 
 LOWER = 0.1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from visil.model import ViSiL
+from visil.compare.visil import ViSiL
 from visil.training.batches import VideoBatch, compare_all, compare_pairs
 from visil.training.config import LossConfig
 from visil.training.losses import (

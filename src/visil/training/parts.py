@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model import ViSiL
 from visil.training.config import Part
 
 

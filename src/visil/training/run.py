@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from visil.config import read_config
+from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
-from visil.model import ViSiL
+from visil.model.config import read_config
 from visil.training.config import Augmentation, Part, TrainConfig
 from visil.training.data import Split, Tell, read_footage, triplet_sampler
 from visil.training.distributed import Processes, joined

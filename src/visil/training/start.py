@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from visil.loading import load
-from visil.model import ViSiL
-from visil.presets import PRESETS
+from visil.compare.loading import load
+from visil.compare.visil import ViSiL
+from visil.model.presets import PRESETS
+from visil.model.whitening import PCA
 from visil.training.config import TrainConfig
 from visil.training.footage import Footage
 from visil.video import Sampling
-from visil.whitening import PCA
 
 FRAMES = 64
 """Frames that go through the backbone together while a whitening is fitted."""

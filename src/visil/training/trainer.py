@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
+from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
-from visil.model import ViSiL
 from visil.prefetch import prefetched
 from visil.training.checkpoint import load_checkpoint, save_checkpoint
 from visil.training.config import OptimConfig, TrainConfig

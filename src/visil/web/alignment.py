@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 REACH_S = 3.5
 """How far either end of a line may move in the target, seconds,"""

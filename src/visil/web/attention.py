@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from visil.compare.visil import ViSiL
 from visil.files import replacing
-from visil.model import ViSiL
 from visil.video.geometry import centre_crop, scaled_to_shorter
 
 
@@ -16,7 +16,7 @@ def attention_picture(model: ViSiL, shot: NDArray[np.uint8], path: Path) -> None
     """A frame in grey under the weights of its regions; its scale is the frame's own, blue least and red most."""
     from PIL import Image as pillow
 
-    from visil.report.attention_figure import WEIGHT, smooth, weight_maps
+    from visil.plots.attention_figure import WEIGHT, smooth, weight_maps
 
     seen = _as_sampled(model, shot)
     weights = model.attention_weights(seen[None]).double().numpy()

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from visil import comparing
-from visil.features import VideoFeatures
-from visil.localize import Segment
-from visil.model import ViSiL
+from visil.compare import comparing
+from visil.compare.visil import ViSiL
+from visil.matching.localize import Segment
+from visil.model.features import VideoFeatures
 from visil.web.alignment import line_through
 
 SIDE = 1200
@@ -68,7 +68,7 @@ def write_heatmap(matrix: NDArray[np.float32], path: Path, low: float) -> None:
     """A PNG of one pixel a cell, from ``low``, dark, to 1, light: the colours of every picture of visil's."""
     from PIL import Image as pillow
 
-    from visil.report.panels import HEAT
+    from visil.plots.panels import HEAT
 
     levels = np.clip(np.rint((np.nan_to_num(matrix) - low) / (1 - low) * 255), 0, 255).astype(np.uint8)
     picture = pillow.fromarray(levels).convert("P")

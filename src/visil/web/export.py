@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from visil.collection.catalogue import Video
+from visil.collection.collection import Index
+from visil.collection.duplicates import Duplicates, Pair, group
 from visil.errors import UsageError, VideoError
 from visil.files import replacing
-from visil.index.catalogue import Video
-from visil.index.collection import Index
-from visil.index.duplicates import Duplicates, Pair, group
-from visil.localize import Segment
+from visil.matching.localize import Segment
 from visil.web.sandbox import Decoder, Image
 
 if TYPE_CHECKING:

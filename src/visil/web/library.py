@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from visil.collection.collection import Index
+from visil.collection.identity import Stamp, content_id
 from visil.errors import VideoError
-from visil.index.collection import Index
-from visil.index.identity import Stamp, content_id
 from visil.web.looks import Looks
 from visil.web.rows import Row, State
 

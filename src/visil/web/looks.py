@@ -7,10 +7,10 @@ from collections import defaultdict
 from pathlib import Path
 
 from visil.cluster import manifest as manifests
+from visil.collection.catalogue import Catalogue
+from visil.collection.identity import Stamp
+from visil.collection.remote_objects import is_url
 from visil.errors import UsageError, printable
-from visil.index.catalogue import Catalogue
-from visil.index.identity import Stamp
-from visil.index.remote_objects import is_url
 from visil.web.rows import Row
 
 

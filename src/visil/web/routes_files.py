@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from visil.collection.identity import Stamp, stamp_of
 from visil.errors import VideoError, printable
-from visil.index.identity import Stamp, stamp_of
 from visil.video import VideoInfo
 from visil.web.pictures import picture_size
 from visil.web.problems import RESPONSES, Problem

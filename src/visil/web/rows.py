@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
+from visil.collection.identity import Stamp
 from visil.errors import printable
-from visil.index.identity import Stamp
 
 State = Literal["ready", "working", "failed"]
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import anyio
 from fastapi import Request
 
+from visil.collection.opening import opened
 from visil.errors import printable
-from visil.index.opening import opened
 from visil.web.job_store import Record
 from visil.web.jobs import Jobs
 from visil.web.library import Library

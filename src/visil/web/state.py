@@ -8,8 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
+from visil.collection.lock import can_write
 from visil.errors import IndexFolderError, UsageError, printable
-from visil.index.lock import can_write
 
 
 class StateFolder:

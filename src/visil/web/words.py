@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.localize import Segment
-from visil.report.display import clock, duration, shared_seconds
+from visil.matching.localize import Segment
+from visil.plots.display import clock, duration, shared_seconds
 from visil.report.html_pair import percent
 
 if TYPE_CHECKING:
-    from visil.calibration import Verdict
-    from visil.config import ViSiLConfig
-    from visil.match import Match
+    from visil.matching.calibration import Verdict
+    from visil.matching.match import Match
+    from visil.model.config import ViSiLConfig
 
 
 def in_words(verdict: Verdict, segments: Sequence[Segment]) -> str:

@@ -14,14 +14,14 @@ import torch
 from numpy.typing import NDArray
 
 from visil.cluster.serving import opened_for_serving
+from visil.collection.discover import discover
+from visil.collection.extraction import AddProgress
+from visil.collection.identity import stamp_of
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, printable
-from visil.features import VideoFeatures
-from visil.index.discover import discover
-from visil.index.extraction import AddProgress
-from visil.index.identity import stamp_of
-from visil.match import Match
-from visil.model import ViSiL
-from visil.report.display import duration as duration_words
+from visil.matching.match import Match
+from visil.model.features import VideoFeatures
+from visil.plots.display import duration as duration_words
 from visil.web.comparison import keep_comparison
 from visil.web.decoders import Decoders
 from visil.web.engine import Teller

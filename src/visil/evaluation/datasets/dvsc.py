@@ -28,7 +28,7 @@ from visil.evaluation.layout import AnyPath, read_csv, read_ids
 from visil.evaluation.metrics import average_precision
 from visil.evaluation.predictions import AnyScores, Pair, Scores, Segments, as_scores, finite
 from visil.evaluation.segments import matching_average_precision
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 KEPT = 25
 """Pairs for each query, on average, that the descriptor track takes."""

@@ -29,7 +29,7 @@ from visil.evaluation.metrics import average_precision, mean
 from visil.evaluation.predictions import AnyScores, Pair, Segments
 from visil.evaluation.segments import coverage_figures, hit_figures, pair_coverage
 from visil.evaluation.unpickle import read_pickle
-from visil.localize import Segment
+from visil.matching.localize import Segment
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,0 @@
-"""What the paper compares with, one method a file; each works from plain vectors and counts."""
-
-from visil.baselines.bags import Bag, BagIndex
-from visil.baselines.lbow import LayerBagOfWords, layer_vectors
-
-__all__ = ["Bag", "BagIndex", "LayerBagOfWords", "layer_vectors"]

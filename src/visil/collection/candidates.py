@@ -1,0 +1,332 @@
+"""Which videos could match: one vector a frame in FAISS, and a vote over frames.
+
+A short clip inside a long video has few frames in common with it, so a vector for a whole video would never find it.
+Every frame of the query, and regions of frames, look for their nearest frames anywhere, and the videos they belong to
+collect votes, more for closeness, and once only for each query frame. The FAISS file is a cache: it is made from the
+feature files, and made again whenever it is missing, damaged or out of date.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.errors import IndexFolderError
+
+if TYPE_CHECKING:
+    from visil.collection.store import FeatureStore
+    from visil.model.features import VideoFeatures
+
+Progress = Callable[[int, int], None]
+
+FLAT_FRAMES = 200_000
+"""Up to so many frames the index is exact (8-bit, no training); beyond, it is IVF-PQ."""
+
+FRAME_BITS = 24
+"""Low bits of an entry's number: the frame; the others: the video. A video has at most 16 M frames (194 days)."""
+
+LISTS_PROBED = 16
+"""Inverted lists that each query frame looks into."""
+
+TRAINING_PER_LIST = 64
+"""Frames that a larger index is trained on, for each of its lists."""
+
+NEIGHBOURS = 64
+"""Nearest frames that each probe asks for."""
+
+PROBES = 512
+"""Vectors that a query looks with, as long as it has no more frames than that."""
+
+TIES = 1 << 14
+"""Frames that a probe looks through for those that are as near as the last of its nearest."""
+
+VOTE_POWER = 16
+"""Of the similarity: one close frame says more than many vague ones."""
+
+
+def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
+    """One unit vector a frame, the mean of its regions; blank frames have no say, and so none."""
+    return F.normalize(_shown(video).float().mean(dim=1), dim=1).numpy()
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Vectors that a query looks with, and which of its frames each belongs to."""
+
+    vectors: NDArray[np.float32]
+    frames: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, video: VideoFeatures, most: int = PROBES) -> Probes:
+        """Every frame as a whole, and as many single regions of frames, evenly spread, as ``most`` leaves room for.
+
+        A copy that is a small picture in the query's frame looks like the whole of its original: there a region
+        finds what the mean of all regions does not.
+        """
+        whole = frame_vectors(video)
+        frames = np.arange(len(whole))
+        shown = _shown(video)
+        regions = shown.shape[1]
+        room = min(max(0, most - len(whole)), len(whole) * regions)
+        if regions == 1 or room == 0:
+            return cls(whole, frames)
+        chosen = np.linspace(0, len(whole) * regions - 1, room).round().astype(np.int64)
+        flat = shown.flatten(0, 1)[torch.from_numpy(chosen)].float()
+        parts = F.normalize(flat, dim=1).numpy()
+        return cls(np.concatenate([whole, parts]), np.concatenate([frames, chosen // regions]))
+
+
+def _shown(video: VideoFeatures) -> Tensor:
+    return video.vectors if video.blank is None else video.vectors[~video.blank]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A video that may match, and the weight of the votes for it."""
+
+    number: int
+    votes: float
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The nearest frames of some probes, in no order: which probe, how similar, which video the frame belongs to."""
+
+    probes: NDArray[np.int64]
+    similarity: NDArray[np.float32]
+    videos: NDArray[np.int64]
+
+    def cut(self, neighbours: int) -> Nearest:
+        """The best few of each probe, and all that are as near as the last of them: no matter of what came first."""
+        order = np.lexsort((-self.similarity, self.probes))
+        probes, similarity = self.probes[order], self.similarity[order]
+        starts = np.flatnonzero(np.diff(probes, prepend=-1))
+        sizes = np.diff(starts, append=len(probes))
+        last = similarity[starts + np.minimum(sizes, neighbours) - 1]
+        kept = similarity >= np.repeat(last, sizes)
+        return Nearest(probes[kept], similarity[kept], self.videos[order][kept])
+
+    def votes(self, frames: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Videos, rising, and the weight of the votes for each; ``frames``: which frame each probe belongs to."""
+        # A frame of the query votes once for a video: for its best match there.
+        voters = frames[self.probes]
+        order = np.lexsort((-self.similarity, self.videos, voters))
+        voters, similarity, numbers = voters[order], self.similarity[order], self.videos[order]
+        first = np.ones(len(order), bool)
+        first[1:] = (voters[1:] != voters[:-1]) | (numbers[1:] != numbers[:-1])
+        videos, places = np.unique(numbers[first], return_inverse=True)
+        weights = np.bincount(places, similarity[first].astype(np.float64) ** VOTE_POWER, len(videos))
+        return videos, weights.astype(np.float64)
+
+
+class CandidateIndex:
+    """Frame vectors of a collection, searchable; kept in ``frames.faiss`` and ``frames.json``."""
+
+    def __init__(self, folder: Path, dim: int) -> None:
+        self.folder = folder
+        self.dim = dim
+        self.numbers: set[int] = set()
+        """Videos that are in it."""
+        self.gone: set[int] = set()
+        """Those among them that the collection no longer holds: nobody's neighbours."""
+        self._index: Any = None
+
+    @property
+    def frames(self) -> int:
+        """How many frames are in it."""
+        return 0 if self._index is None else int(self._index.ntotal)
+
+    # ------------------------------------------------------------------ on disk
+
+    def load(self, *, writable: bool = False) -> bool:
+        """Open what is on disk, mapped into memory (or read, to add to it); False where nothing usable is there."""
+        import faiss
+
+        try:
+            known = json.loads((self.folder / "frames.json").read_text("utf-8"))
+            file = self.folder / known["file"]
+            index = faiss.read_index(os.fspath(file), 0 if writable else faiss.IO_FLAG_MMAP)
+            if index.d != self.dim or index.ntotal != known["frames"]:
+                return False
+            self.numbers = set(_spread(known["numbers"]))
+            self._index = index
+            self._look_into_lists()
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+            return False
+        return True
+
+    def save(self) -> None:
+        """Write both files; a reader meets the old pair or the new one."""
+        import faiss
+
+        name = f"frames-{os.urandom(6).hex()}.faiss"
+        try:
+            faiss.write_index(self._index, os.fspath(self.folder / name))
+        except RuntimeError as error:
+            (self.folder / name).unlink(missing_ok=True)
+            full = "No space" in str(error)
+            reason = "the disk is full; what was added before is safe" if full else "cannot be written to"
+            raise IndexFolderError(self.folder, reason) from error
+        known = {
+            "file": name,
+            "frames": self.frames,
+            "flat": self._is_flat,
+            "numbers": _runs(sorted(self.numbers)),
+        }
+        fresh = self.folder / f".{name}.json"
+        fresh.write_text(json.dumps(known), "utf-8")
+        os.replace(fresh, self.folder / "frames.json")
+        for old in self.folder.glob("frames-*.faiss"):
+            if old.name != name:
+                old.unlink(missing_ok=True)  # readers that have it mapped keep it until they close
+
+    # ------------------------------------------------------------------ building
+
+    def build(self, videos: Iterable[tuple[int, str]], store: FeatureStore, total_frames: int) -> None:
+        """From nothing: ``videos`` are (number, id)."""
+        chosen = list(videos)
+        self._index = self._empty(total_frames, lambda: self._sample(chosen, store, total_frames))
+        self._look_into_lists()
+        self.numbers = set()
+        self.extend(chosen, store)
+
+    def extend(self, videos: Iterable[tuple[int, str]], store: FeatureStore) -> None:
+        """Some videos more."""
+        for number, video in videos:
+            self.add(number, frame_vectors(store.read(video)))
+
+    def add(self, number: int, vectors: NDArray[np.float32]) -> None:
+        """One video's frame vectors."""
+        if self._index is None:
+            self._index = self._empty(0, lambda: np.empty((0, self.dim), np.float32))
+        ids = (np.int64(number) << FRAME_BITS) + np.arange(len(vectors), dtype=np.int64)
+        self._index.add_with_ids(vectors, ids)
+        self.numbers.add(number)
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether it has become too large for the kind of index that it is."""
+        return self._is_flat and self.frames > 2 * FLAT_FRAMES
+
+    @property
+    def _is_flat(self) -> bool:
+        import faiss
+
+        return isinstance(faiss.downcast_index(self._index), faiss.IndexIDMap2)
+
+    def _look_into_lists(self) -> None:
+        if not self._is_flat:
+            self._index.nprobe = LISTS_PROBED
+
+    def _empty(self, frames: int, training: Callable[[], NDArray[np.float32]]) -> Any:
+        import faiss
+
+        if frames <= FLAT_FRAMES:
+            quantizer = faiss.ScalarQuantizer.QT_fp16
+            flat = faiss.IndexScalarQuantizer(self.dim, quantizer, faiss.METRIC_INNER_PRODUCT)
+            return faiss.IndexIDMap2(flat)
+        return trained_ivf(training(), frames)
+
+    def _sample(self, videos: list[tuple[int, str]], store: FeatureStore, frames: int) -> NDArray[np.float32]:
+        """Frames to train on, drawn from all over the collection."""
+        wanted = lists_for(frames) * TRAINING_PER_LIST
+        rng = np.random.default_rng(0)
+        parts: list[NDArray[np.float32]] = []
+        got = 0
+        for i in rng.permutation(len(videos)):
+            part = frame_vectors(store.read(videos[i][1]))
+            parts.append(part[:: max(1, len(part) // 200)])
+            got += len(parts[-1])
+            if got >= wanted:
+                break
+        return np.concatenate(parts)
+
+    # ------------------------------------------------------------------ searching
+
+    def vote(self, probes: Probes, limit: int, *, neighbours: int = NEIGHBOURS) -> list[Candidate]:
+        """The videos whose frames are nearest to the query's, strongest first."""
+        videos, weights = self.nearest(probes.vectors, neighbours).votes(probes.frames)
+        best = np.lexsort((videos, -weights))[:limit]
+        return [Candidate(int(videos[i]), float(weights[i])) for i in best]
+
+    def nearest(self, vectors: NDArray[np.float32], neighbours: int = NEIGHBOURS) -> Nearest:
+        """The nearest frames of each vector, of videos that are still there; ties for the last place are all in.
+
+        So the answer does not depend on the order in which videos came, nor on what was removed (where the index is
+        exact: codes of IVF-PQ tie all the time, and there they are taken as they come).
+        """
+        rows = np.arange(len(vectors) if self.frames else 0)
+        parts: list[Nearest] = []
+        asked = min(neighbours + 1, self.frames)
+        gone = np.array(sorted(self.gone), np.int64)
+        while len(rows):
+            similarity, entries = self._index.search(vectors[rows], asked)
+            videos = entries >> FRAME_BITS
+            real = (entries >= 0) & (similarity > 0) & ~np.isin(videos, gone)
+            whole = asked == self.frames or asked >= TIES or not (self._is_flat or len(gone))
+            done = np.full(len(rows), whole) | (similarity[:, -1] <= 0) | (entries[:, -1] < 0)
+            if not whole:
+                enough = real.sum(axis=1) > neighbours
+                # The last of the nearest: at this place among those that count, with something less near after it.
+                place = np.argmax(np.cumsum(real, axis=1) == neighbours, axis=1)
+                last = np.take_along_axis(similarity, place[:, None], axis=1)[:, 0]
+                done |= enough & (not self._is_flat or (last > similarity[:, -1]))
+            chosen = real & done[:, None]
+            probes = np.broadcast_to(rows[:, None], chosen.shape)[chosen]
+            parts.append(Nearest(probes, similarity[chosen], videos[chosen]))
+            rows = rows[~done]
+            asked = min(4 * asked, max(TIES, neighbours), self.frames)
+        if not parts:
+            return Nearest(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.int64))
+        found = Nearest(*(np.concatenate(some) for some in zip(*map(_fields, parts), strict=True)))
+        return found.cut(neighbours)
+
+
+def _fields(nearest: Nearest) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    return nearest.probes, nearest.similarity, nearest.videos
+
+
+def lists_for(frames: int) -> int:
+    """How many inverted lists suit so many frames: the power of two next to 1.3 roots."""
+    return int(2 ** np.clip(np.round(np.log2(1.3 * np.sqrt(max(frames, 1)))), 6, 16))
+
+
+def trained_ivf(training: NDArray[np.float32], frames: int) -> Any:
+    """An empty IVF-PQ index trained on some vectors: whitened, so they need no rotation before they are cut up."""
+    import faiss
+
+    dim = training.shape[1]
+    lists = min(lists_for(frames), max(1, len(training) // 39))
+    index = faiss.index_factory(dim, f"IVF{lists},PQ{_codes(dim)}", faiss.METRIC_INNER_PRODUCT)
+    index.train(training)
+    return index
+
+
+def _codes(dim: int) -> int:
+    return next(n for n in (64, 48, 32, 16, 8, 4, 2, 1) if dim % n == 0)
+
+
+def _runs(numbers: list[int]) -> list[list[int]]:
+    """Rising numbers as [first, last] runs: short even for a million."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs
+
+
+def _spread(runs: list[list[int]]) -> Iterator[int]:
+    for first, last in runs:
+        yield from range(first, last + 1)

@@ -1,0 +1,90 @@
+"""From candidates to hits: exact ViSiL on each, ranked by what the score and the best stretch say together."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from visil.collection.catalogue import Video
+from visil.collection.store import FeatureStore
+from visil.compare.comparing import Common
+from visil.compare.visil import ViSiL
+from visil.matching.calibration import Verdict
+from visil.matching.localize import Segment
+from visil.matching.match import Match
+from visil.model.features import VideoFeatures
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A video of the collection that matches a query."""
+
+    id: str
+    path: str
+    score: float
+    """CS_v(query, this video) of the paper."""
+    confidence: float
+    verdict: Verdict
+    segments: list[Segment]
+    evidence: float
+    """What hits are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
+
+    def to_dict(self) -> dict[str, object]:
+        """As ``visil search --json`` prints it."""
+        return {
+            "id": self.id,
+            "path": self.path,
+            "score": self.score,
+            "confidence": self.confidence,
+            "verdict": self.verdict,
+            "segments": [segment.to_dict() for segment in self.segments],
+        }
+
+
+def hit_of(video: Video, match: Match) -> Hit:
+    """What a comparison with ``video`` as the target says of it."""
+    return Hit(
+        video.id, video.path, match.score, match.confidence, match.verdict, match.segments, match.evidence
+    )
+
+
+def compared(
+    model: ViSiL,
+    store: FeatureStore,
+    query: VideoFeatures,
+    videos: Iterable[Video],
+    common: Common | None,
+) -> Iterator[tuple[Video, Match]]:
+    """Each of ``videos`` with how the query relates to it; those whose features cannot be read are left out."""
+    read: deque[Video] = deque()
+
+    def targets() -> Iterator[VideoFeatures]:
+        for video, features in store.readable(videos):
+            read.append(video)  # answers come in the order of the targets, but some targets later
+            yield features
+
+    for match in model.compare_many(query, targets(), common=common):
+        yield read.popleft(), match
+
+
+def rank(
+    model: ViSiL,
+    store: FeatureStore,
+    query: VideoFeatures,
+    videos: Iterable[Video],
+    k: int,
+    common: Common | None,
+) -> list[Hit]:
+    """The best ``k`` of ``videos``, compared exactly; memory for a few at a time."""
+    best: list[Hit] = []
+    for video, match in compared(model, store, query, videos, common):
+        best.append(hit_of(video, match))
+        if len(best) >= 2 * k + 100:
+            best = best_of(best, k)
+    return best_of(best, k)
+
+
+def best_of(hits: Iterable[Hit], k: int) -> list[Hit]:
+    """The best ``k``; what differs only by how sums were rounded (which company a video was compared in) is a tie."""
+    return sorted(hits, key=lambda hit: (-round(hit.evidence, 4), -round(hit.score, 5), hit.id))[:k]

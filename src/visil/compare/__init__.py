@@ -1,0 +1,1 @@
+"""The model as people use it: videos to features, features to answers."""

@@ -1,0 +1,68 @@
+"""`visil.load`: one name, whatever it stands for."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+
+from visil.compare.pretrained import load as load_pretrained
+from visil.compare.pretrained import load_folder
+from visil.compare.visil import ViSiL
+from visil.errors import ModelError
+from visil.kernels.devices import chosen_device
+from visil.model.config import ViSiLConfig
+from visil.model.presets import PRESETS, preset
+
+DEFAULT = "default"
+
+
+def load(
+    name: str | os.PathLike[str] | None = None,
+    *,
+    backbone: str | None = None,
+    backbone_weights: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+) -> ViSiL:
+    """A model, ready to embed and compare.
+
+    ``name`` is None for the default model, a preset of the paper ("visil-v"), a folder written by
+    ``save_pretrained``, or a hub id. ``backbone`` and ``backbone_weights`` choose another network for a preset, and
+    the file of its weights; without a file they come from their package or torch's hub cache. ``device`` is "cpu",
+    "cuda" or "auto"; None: as ``VISIL_DEVICE`` says, else the CPU.
+    """
+    there = chosen_device(device)
+    return _load(name, backbone, backbone_weights).to(there).eval()
+
+
+def default_folder() -> Path:
+    """Where the default model lies inside the package."""
+    return Path(str(resources.files("visil"))) / "models" / DEFAULT
+
+
+def _load(
+    name: str | os.PathLike[str] | None, backbone: str | None, backbone_weights: str | os.PathLike[str] | None
+) -> ViSiL:
+    if isinstance(name, str) and name.lower().replace("_", "-") in PRESETS:
+        config = preset(name)
+        if backbone is not None and backbone != config.backbone:
+            config = _for_backbone(config.name, backbone)
+        model = ViSiL(config, with_backbone=False).load_backbone(backbone_weights)
+        parts = {"whitening": model.whitening, "attention": model.attention, "comparator": model.comparator}
+        model.warn_untrained([part for part, module in parts.items() if module is not None])
+        return model
+    if backbone is not None:
+        raise ModelError("a backbone can be chosen for a preset of the paper, not for a finished model")
+    model = load_folder(default_folder()) if name in (None, DEFAULT) else load_pretrained(str(name))
+    return model.load_backbone(backbone_weights) if backbone_weights is not None else model
+
+
+def _for_backbone(name: str, backbone: str) -> ViSiLConfig:
+    """A preset on another backbone: as wide as that backbone is, where the paper keeps the full width."""
+    from visil.model.backbones import backbone_spec
+
+    config = preset(name)
+    width = sum(backbone_spec(backbone).build().channels[i] for i in config.stages)
+    full = config.dim == sum(backbone_spec(config.backbone).build().channels[i] for i in config.stages)
+    dim = config.dim and (width if full else min(config.dim, width))
+    return config.replaced(backbone=backbone, dim=dim)

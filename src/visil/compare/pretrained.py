@@ -1,0 +1,118 @@
+"""Models on disk and on the hub: ``config.json`` and ``model.safetensors``, the hub's own conventions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from torch import Tensor
+
+from visil.compare.visil import ViSiL
+from visil.errors import ModelError
+from visil.model.config import read_config
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+BACKBONE_PREFIX = "backbone."
+
+
+def save(model: ViSiL, folder: Path, *, include_backbone: bool = True, half: bool = False) -> None:
+    """Write a model; a reader never meets part of one. ``half``: in half precision, half the size."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    tensors = {k: v.contiguous().cpu() for k, v in model.state_dict().items()}
+    if half:
+        tensors = {k: v.half() if v.is_floating_point() else v for k, v in tensors.items()}
+    if not include_backbone:
+        tensors = {k: v for k, v in tensors.items() if not k.startswith(BACKBONE_PREFIX)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".saving-", dir=folder))
+        try:
+            save_file(tensors, staging / WEIGHTS_FILE, metadata={"format": "pt"})
+            (staging / CONFIG_FILE).write_text(model.config.to_json(), "utf-8")
+            shutil.copymode(
+                staging / CONFIG_FILE, staging / WEIGHTS_FILE
+            )  # as readable as any file one writes
+            _replace_both(staging, folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelError(f"{folder}: the model could not be written ({reason})") from error
+
+
+def _replace_both(staging: Path, folder: Path) -> None:
+    """Put the new weights and configuration in place; where the second fails, the first is taken back."""
+    weights, old = folder / WEIGHTS_FILE, staging / "old"
+    if weights.exists():
+        os.replace(weights, old)
+    try:
+        os.replace(staging / WEIGHTS_FILE, weights)
+        os.replace(staging / CONFIG_FILE, folder / CONFIG_FILE)
+    except BaseException:
+        weights.unlink(missing_ok=True)
+        if old.exists():
+            os.rename(old, weights)
+        raise
+
+
+def load(name: str | os.PathLike[str]) -> ViSiL:
+    """Read a model from a folder, or from the hub where ``name`` is an id such as ``organisation/model``."""
+    folder = Path(name)
+    if not folder.is_dir():
+        if folder.exists():
+            raise ModelError(
+                f"{folder}: is a file; a model is a folder with {CONFIG_FILE} and {WEIGHTS_FILE}"
+            )
+        if not is_hub_id(os.fspath(name)):
+            raise ModelError(f"{name}: no such model folder, and not a hub id (organisation/model)")
+        folder = pull_from_hub(os.fspath(name))
+    return load_folder(folder)
+
+
+def load_folder(folder: Path) -> ViSiL:
+    """Read a model from a folder; a backbone that was not saved with it comes from where its weights are known."""
+    from visil.model.backbones.weights import load_into, read_tensors
+
+    config = read_config(folder)
+    path = folder / WEIGHTS_FILE
+    tensors = {k: v for k, v in read_tensors(path).items() if isinstance(v, Tensor)} if path.exists() else {}
+    has_backbone = any(k.startswith(BACKBONE_PREFIX) for k in tensors)
+    model = ViSiL(config, with_backbone=has_backbone)
+    if model.state_dict() and not path.exists():
+        raise ModelError(f"{path}: no such file")
+    load_into(model, tensors, str(path))
+    if not has_backbone:
+        try:
+            model.load_backbone()
+        except ModelError as error:  # it can still compare features; embedding says what is missing
+            model.why_no_backbone = str(error)
+    return model.eval()
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether ``name`` has the form of a hub id: two plain words and one slash."""
+    parts = name.split("/")
+    return len(parts) == 2 and all(
+        p and p.strip(".") and all(c.isalnum() or c in "-_." for c in p) for p in parts
+    )
+
+
+def pull_from_hub(name: str) -> Path:
+    """Download a model from the hub (or find it in the hub's cache); ``HF_ENDPOINT`` names another hub."""
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise ModelError(
+            f"{name}: loading from the hub needs huggingface_hub: pip install 'visil[hub]'"
+        ) from None
+    try:
+        hf_hub_download(name, WEIGHTS_FILE)
+        return Path(hf_hub_download(name, CONFIG_FILE)).parent
+    except Exception as error:  # the hub client raises its own, httpx's and OSError
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(f"{name}: could not be fetched from the hub ({reason})") from error

@@ -1,0 +1,1 @@
+"""From a matrix of similarities to stretches, a probability and a verdict."""

@@ -1,0 +1,1 @@
+"""The paper: from frames to region vectors, and from two videos to one score, as its equations say it."""

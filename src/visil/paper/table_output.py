@@ -1,0 +1,161 @@
+"""Tables for people and programs: Markdown, CSV, and a picture with the paper's figures beside ours."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from visil.files import replacing
+from visil.paper.tables import MadeTable, Value
+from visil.plots.panels import FAINT, INK
+
+OURS, PAPER = "#1f5f8b", "#d9772b"
+MOST_PANELS = 3
+ROW_HEIGHT = 0.24
+
+
+def to_markdown(table: MadeTable) -> str:
+    """A heading, what it was measured on, and the table: our columns, then the paper's."""
+    paper = [f"paper: {column}" for column in table.paper_columns]
+    theirs = f"The paper: {table.paper_on}." if paper else ""
+    lines = [
+        f"### {_heading(table)}",
+        "",
+        " ".join(part for part in (f"Ours: {table.on}.", theirs, table.note) if part),
+        "",
+        _line(["", *table.columns, *paper]),
+        "|" + "---|" * (1 + len(table.columns) + len(paper)),
+    ]
+    best = {column: _best(table, column) for column in table.columns}
+    for row in table.rows:
+        cells = [_bold(_text(row.ours.get(c), c), row.ours.get(c), best[c]) for c in table.columns]
+        if row.note:
+            cells = [row.note, *[""] * (len(table.columns) - 1)]
+        cells += [_text(row.paper.get(column), column) for column in table.paper_columns]
+        lines.append(_line([row.label, *cells]))
+    return "\n".join(lines) + "\n"
+
+
+def to_csv(table: MadeTable) -> str:
+    """One line a row, every digit; empty where there is no figure."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    paper = [f"paper {column}" for column in table.paper_columns]
+    rows.writerow(["row", *table.columns, *paper, "note"])
+    for row in table.rows:
+        ours = [_plain(row.ours.get(column)) for column in table.columns]
+        rows.writerow([row.label, *ours, *(_plain(row.paper.get(c)) for c in table.paper_columns), row.note])
+    return text.getvalue()
+
+
+def to_figure(table: MadeTable) -> Figure:
+    """A panel for each of the first columns: ours as bars, the paper's as diamonds."""
+    columns = _shown(table)
+    rows = table.rows[::-1]
+    height = 1.2 + ROW_HEIGHT * len(rows)
+    figure = Figure((2.2 + 2.6 * len(columns), height), facecolor="white", layout="constrained")
+    panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    for axes, column in zip(panels, columns, strict=True):
+        ours = [_number(row.ours.get(column)) for row in rows]
+        axes.barh(range(len(rows)), [value or 0 for value in ours], height=0.62, color=OURS, label="ours")
+        theirs = _beside(table, column)
+        marks = [
+            (value, place) for place, row in enumerate(rows) if (value := row.paper.get(theirs)) is not None
+        ]
+        if marks:
+            axes.scatter(
+                *zip(*marks, strict=True),
+                marker="D",
+                s=22,
+                facecolor="white",
+                edgecolor=PAPER,
+                linewidth=1.3,
+                zorder=3,
+                label=f"paper{'' if theirs == column else ', ' + theirs}, on {table.paper_on}",
+            )
+        axes.set_title(column, fontsize=9, color=INK, loc="left")
+        axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=7.5, color=INK)
+        axes.tick_params(axis="x", labelsize=7, labelcolor=FAINT, color=FAINT, length=2)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", color="#e9ecf0", linewidth=0.8)
+        axes.set_axisbelow(True)
+        if all(value is None or value <= 1 for value in ours) and " " not in column:
+            axes.set_xlim(0, 1.02)
+        for side in ("top", "right", "left", "bottom"):
+            axes.spines[side].set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower right", fontsize=7.5, frameon=False, ncols=2)
+    figure.suptitle(_heading(table), fontsize=10.5, color=INK, x=0.01, ha="left")
+    return figure
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Text on disk, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as fresh:
+        fresh.write_text(text, "utf-8")
+    return path
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """A picture on disk, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as fresh:
+        figure.savefig(fresh, dpi=160, format="png", metadata={"Software": "visil"})
+    return path
+
+
+def _heading(table: MadeTable) -> str:
+    number = table.name.replace("-", " ").capitalize()
+    return f"{number}: {table.title}" if table.name.startswith("table-") else table.title
+
+
+def _shown(table: MadeTable) -> list[str]:
+    """Columns worth a panel: those that the paper has too, or the first ones."""
+    common = [column for column in table.columns if column in table.paper_columns]
+    return (common or table.columns or ["DSVR"])[:MOST_PANELS]
+
+
+def _beside(table: MadeTable, column: str) -> str:
+    return column if column in table.paper_columns or not table.paper_columns else table.paper_columns[0]
+
+
+def _best(table: MadeTable, column: str) -> float | None:
+    if not _is_share(column):
+        return None
+    return max(
+        (value for row in table.rows if (value := _number(row.ours.get(column))) is not None), default=None
+    )
+
+
+def _is_share(column: str) -> bool:
+    """Whether more is better: all columns but times."""
+    return column.rpartition(" ")[2] not in ("s", "ms")
+
+
+def _bold(text: str, value: Value, best: float | None) -> str:
+    return f"**{text}**" if best is not None and _number(value) == best else text
+
+
+def _text(value: Value, column: str) -> str:
+    match value:
+        case None:
+            return "–"
+        case str():
+            return value
+    return f"{value:.3f}" if _is_share(column) else f"{value:.3g}"
+
+
+def _plain(value: Value) -> str:
+    return "" if value is None else value if isinstance(value, str) else repr(float(value))
+
+
+def _number(value: Value) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,217 @@
+"""The paper's tables as lists of names, and how one is made on a workbench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from visil.errors import UsageError
+from visil.evaluation.benchmark import Figures
+from visil.paper import paper_numbers
+from visil.paper.paper_numbers import PaperTable
+from visil.paper.workbench import Unavailable, Workbench
+
+Value = float | str | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row to be made: the system ``name``, called ``label`` in the table, on other features where ``reads``."""
+
+    label: str
+    name: str
+    reads: str | None = None
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """What a table of the paper compares, and on what."""
+
+    title: str
+    rows: tuple[Row, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MadeRow:
+    """Figures of a row: ours by column, the paper's by column, and what there is to say."""
+
+    label: str
+    ours: dict[str, Value]
+    paper: dict[str, float | None]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MadeTable:
+    """A table with its figures."""
+
+    name: str
+    title: str
+    on: str
+    """What our figures were measured on."""
+    paper_on: str
+    """What the paper's were."""
+    columns: list[str]
+    paper_columns: list[str]
+    rows: list[MadeRow] = field(default_factory=list)
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``visil tables --json`` prints it."""
+        rows = [
+            {
+                "label": row.label,
+                "ours": row.ours,
+                "paper": row.paper,
+                **({"note": row.note} if row.note else {}),
+            }
+            for row in self.rows
+        ]
+        result = {
+            "name": self.name,
+            "title": self.title,
+            "on": self.on,
+            "paper_on": self.paper_on,
+            "rows": rows,
+        }
+        return result | ({"note": self.note} if self.note else {})
+
+
+def _rows(*names: str) -> tuple[Row, ...]:
+    return tuple(Row(name, name) for name in names)
+
+
+_POOLED = ("MP-AP/MP-AP", "AP-AP/MP-AP", "MP-AP/AP-AP", "AP-AP/AP-AP")
+_FRAME = ("MAC", "SPoC", "R-MAC", "GeM", "iMAC", "L2-iMAC", "L3-iMAC")
+_VISIL = ("ViSiL_f", "ViSiL_sym", "ViSiL_v")
+_TRAINED = "Learned parts were trained for minutes where the paper trains for days."
+
+TABLES: dict[str, TableSpec] = {
+    "table-2": TableSpec(
+        "Frame features with dot product, videos compared by CS",
+        _rows(
+            *(
+                "MAC",
+                "SPoC",
+                "R-MAC",
+                "GeM",
+                "iMAC",
+                "L2-iMAC",
+                "L2-iMAC reduced",
+                "L3-iMAC",
+                "L3-iMAC reduced",
+            ),
+            *(f"{name} +PCA" for name in _FRAME),
+        ),
+        "+PCA: whitened, which the paper's Table 2 does not have; reduced: 4×512 and 9×256 at most.",
+    ),
+    "table-3": TableSpec(
+        "The parts of ViSiL, one after the other",
+        (
+            *_rows("ViSiL_f", "ViSiL_f+W", "ViSiL_f+W+A", "ViSiL_sym", "ViSiL_v"),
+            Row("model at hand", "model"),
+        ),
+        _TRAINED,
+    ),
+    "table-4": TableSpec("Similarity regularisation L_reg", _rows("without L_reg", "with L_reg"), _TRAINED),
+    "table-5": TableSpec(
+        "Near-duplicate video retrieval", _rows("DML", "CTE", "DP", "TN", *_VISIL), _TRAINED
+    ),
+    "table-6": TableSpec(
+        "Fine-grained incident video retrieval", _rows("LBoW", "DP", "TN", "VReL", *_VISIL), _TRAINED
+    ),
+    "table-7": TableSpec("Event video retrieval", _rows("LAMV", "LAMV+QE", *_VISIL), _TRAINED),
+    "table-8": TableSpec("Action video retrieval", _rows("DML", "VReL", "DP", "TN", *_VISIL), _TRAINED),
+    "table-9": TableSpec(
+        "Pooling between frames / between videos (MP: best, AP: mean)",
+        tuple(Row(pools, f"ViSiL_v {pools}") for pools in _POOLED),
+        _TRAINED,
+    ),
+    "systems": TableSpec(
+        "Every compared system",
+        (),
+        f"{_TRAINED} QE averages a query with its ten nearest, which helps where a query has many videos to find.",
+    ),
+}
+"""By name; Table 10 is made in :mod:`visil.paper.timing`."""
+
+
+def make_table(name: str, bench: Workbench, systems: Sequence[str] | None = None) -> MadeTable:
+    """Run every row of a table; ``systems`` are other rows than its own."""
+    spec = TABLES[name]
+    rows = _chosen(spec.rows, bench, systems) if name != "table-4" else spec.rows
+    paper = paper_numbers.TABLES.get(name, paper_numbers.SYSTEMS)
+    note = spec.note
+    if name == "table-8":
+        if bench.networks.i3d_weights is not None:
+            rows = tuple(Row(row.label, row.name, "i3d") for row in rows)
+        else:
+            note += " Not on I3D features, as the paper's: --i3d-weights is not given."
+    make = (
+        (lambda row: _without_and_with(bench, row))
+        if name == "table-4"
+        else (lambda row: _figures(bench, row))
+    )
+    if name != "table-4":
+        bench.prepare({row.name: row.reads for row in rows})
+    return table_of(name, spec.title, bench, rows, make, paper, note)
+
+
+def table_of(
+    name: str,
+    title: str,
+    bench: Workbench,
+    rows: Sequence[Row],
+    make: Callable[[Row], dict[str, Value]],
+    paper: PaperTable,
+    note: str = "",
+) -> MadeTable:
+    """A table out of what ``make`` gives for each row; rows that cannot be made say why."""
+    made = []
+    for row in rows:
+        try:
+            ours, why = make(row), ""
+        except Unavailable as error:
+            ours, why = {}, str(error)
+        made.append(MadeRow(row.label, ours, paper.row(row.label), why))
+    columns = list(dict.fromkeys(column for row in made for column in row.ours))
+    return MadeTable(
+        name, title, bench.videos.described, paper.dataset, columns, list(paper.columns), made, note
+    )
+
+
+def flat(figures: Figures) -> dict[str, Value]:
+    """The figures that a table shows: all but counts; those of DSVR by edit, or of events, under their names."""
+    found: dict[str, Value] = {}
+    for name, value in figures.items():
+        match value:
+            case dict():
+                found |= {str(inner): one for inner, one in value.items() if isinstance(one, float)}
+            case float():
+                found[name] = value
+    return found
+
+
+def _chosen(own: tuple[Row, ...], bench: Workbench, systems: Sequence[str] | None) -> tuple[Row, ...]:
+    if systems:
+        known = bench.names()
+        for name in systems:
+            if name not in known:
+                raise UsageError(f"unknown system {name!r}: choose one of {', '.join(known)}")
+        return _rows(*systems)
+    return own or _rows(*bench.names())
+
+
+def _figures(bench: Workbench, row: Row) -> dict[str, Value]:
+    return flat(bench.figures(row.name, row.reads))
+
+
+def _without_and_with(bench: Workbench, row: Row) -> dict[str, Value]:
+    """Table 4: ViSiL_v trained with r = 0, and with the r of the lesson."""
+    if row.label == "with L_reg":
+        return _figures(bench, Row(row.label, "ViSiL_v"))
+    lesson = replace(bench.lesson, regularisation=0.0)
+    model = bench.trained("ViSiL_v", lesson, "ViSiL_v-without-L_reg")
+    return flat(bench.judged(model, "ViSiL_v without L_reg"))

@@ -1,0 +1,129 @@
+"""Table 10: how long each stage takes, per video and per pair, on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from visil.compare.comparing import repeated
+from visil.compare.visil import ViSiL
+from visil.kernels import FrameMatrix, RunningPool, score_pair
+from visil.paper import paper_numbers
+from visil.paper.sources import Videos
+from visil.paper.tables import MadeTable, Row, Value, flat, table_of
+from visil.paper.workbench import Workbench
+from visil.video import stream_frames
+
+Result = TypeVar("Result")
+
+VIDEOS = 8
+"""Videos that are timed; as many pairs as they make."""
+
+KINDS = {"MAC": "mac", "iMAC": "imac", "ViSiL_f": "l3-imac", "ViSiL_v": "l3-imac"}
+
+STAGES = ("decode s", "features s", "refine s", "frames ms", "network ms")
+"""Columns of one stage each: the first three per video, the last two per pair."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds of each stage, the mean over videos or pairs."""
+
+    decode: float
+    features: float
+    refine: float
+    frames: float
+    network: float
+
+    def row(self) -> dict[str, Value]:
+        """As the table has them: seconds per video, milliseconds per pair."""
+        return {
+            "decode s": self.decode,
+            "features s": self.features,
+            "refine s": self.refine,
+            "offline s": self.features + self.refine,
+            "frames ms": 1000 * self.frames,
+            "network ms": 1000 * self.network,
+            "online ms": 1000 * (self.frames + self.network),
+        }
+
+
+def make_times(bench: Workbench, name: str = "table-10") -> MadeTable:
+    """Table 10 for MAC, iMAC, ViSiL_f and ViSiL_v; "offline" is without decoding, as in the paper."""
+    paper = paper_numbers.TABLES["table-10"]
+    rows = [Row(name, name) for name in KINDS]
+    names = _timed_names(bench)
+    decoded = [_decoded(bench.videos, name) for name in names]
+    decode = float(np.mean([seconds for _, seconds in decoded]))
+    clips = [frames for frames, _ in decoded]
+
+    def make(row: Row) -> dict[str, Value]:
+        model = bench.trained(row.name) if row.name.startswith("ViSiL") else None
+        timed = _times(bench, KINDS[row.name], clips, decode, model)
+        return timed.row() | flat({k: v for k, v in bench.figures(row.name).items() if k != "edits"})
+
+    frames = float(np.mean([len(clip) for clip in clips]))
+    note = (
+        f"Means over {len(clips)} videos of {frames:.0f} frames and all their pairs, "
+        f"{torch.get_num_threads()} threads. The paper's videos have 103 frames; it ran a GTX 1070. "
+        "Offline is without decoding, as in the paper."
+    )
+    return table_of(name, "Time per stage", bench, rows, make, paper, note)
+
+
+def _times(bench: Workbench, kind: str, clips: Sequence[Tensor], decode: float, model: ViSiL | None) -> Timed:
+    maker = bench.networks.maker([kind])
+    maker.raw(clips[0][:1])  # the first pass through a network also plans it
+    raw, extracting = _timed(lambda: [maker.raw(clip)[kind].vectors.float() for clip in clips])
+    vectors, refining = raw, 0.0
+    if model is not None and model.whitening is not None:
+        with torch.inference_mode():
+            vectors, refining = _timed(lambda: [model.refine(one) for one in raw])
+    comparator = model.comparator if model is not None else None
+    pairs = [(a, b) for a in vectors for b in vectors if a is not b] or [(vectors[0], vectors[0])]
+
+    def matrices() -> None:
+        for query, target in pairs:
+            FrameMatrix(repeated(query, comparator), repeated(target, comparator)).full()
+
+    def scores() -> None:
+        for query, target in pairs:
+            pair = FrameMatrix(repeated(query, comparator), repeated(target, comparator))
+            score_pair(pair, comparator, RunningPool("max", "mean", symmetric=False))
+
+    with torch.inference_mode():
+        _, comparing = _timed(matrices)
+        _, whole = _timed(scores)
+    videos, count = len(clips), len(pairs)
+    return Timed(
+        decode, extracting / videos, refining / videos, comparing / count, max(0.0, whole - comparing) / count
+    )
+
+
+def _timed_names(bench: Workbench) -> list[str]:
+    names = bench.bank.readable(sorted(bench.videos.benchmark.database))
+    step = max(1, len(names) // VIDEOS)
+    return names[::step][:VIDEOS]
+
+
+def _decoded(videos: Videos, name: str) -> tuple[Tensor, float]:
+    """Frames of a video file, and the seconds that decoding took."""
+    file, sampling = videos.file(name)
+
+    def read() -> Tensor:
+        with stream_frames(file, sampling) as stream:
+            return torch.from_numpy(np.concatenate([batch.images for batch in stream]))
+
+    return _timed(read)
+
+
+def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    started = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - started

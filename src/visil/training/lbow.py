@@ -1,0 +1,140 @@
+"""LBoW, layer bag-of-words (Kordopatis-Zilos et al. 2017): a codebook for each layer of a CNN, one bag for a video.
+
+Every frame has a vector from each layer, its channels' maxima (iMAC). Each goes to the nearest word of its own
+layer's codebook, so a frame is as many words as there are layers; a video is the bag of all words of all its frames.
+:class:`visil.training.bags.BagIndex` weighs and compares the bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.errors import ModelError, UsageError
+from visil.training.bags import Bag
+
+if TYPE_CHECKING:
+    from visil.compare.visil import ViSiL
+
+SIZE = 10_000
+"""Words of each layer's codebook in the method's paper."""
+
+PER_WORD = 256
+"""Vectors for each word that k-means learns from, at most."""
+
+CELLS = 1 << 24
+"""Distances computed at once when frames look for their words (64 MB)."""
+
+
+class LayerBagOfWords:
+    """From each layer's frame vectors to words: ``fit`` learns the codebooks, ``words`` gives a video's bag.
+
+    Words are numbered through all layers: layer l has those from ``offsets_[l]`` to ``offsets_[l+1]`` - 1.
+    """
+
+    codebooks_: list[Tensor]
+    """Words of each layer, [K_l, C_l]."""
+    offsets_: list[int]
+
+    def __init__(self, size: int = SIZE, *, iterations: int = 25, seed: int = 0) -> None:
+        if size < 1:
+            raise UsageError(f"size must be at least 1, not {size}")
+        self.size, self.iterations, self.seed = size, iterations, seed
+
+    def fit(self, layers: Sequence[Tensor]) -> Self:
+        """Learn a codebook from each layer's vectors, [N, C_l], by k-means.
+
+        Where a layer has no more distinct vectors than ``size``, each of them is a word.
+        """
+        _check(layers)
+        if not len(layers[0]):
+            raise UsageError("codebooks cannot be learned from no vectors")
+        self.codebooks_ = [self._codebook(layer.detach().float().cpu()) for layer in layers]
+        self.offsets_ = [0, *np.cumsum([len(codebook) for codebook in self.codebooks_]).tolist()]
+        return self
+
+    @property
+    def vocabulary(self) -> int:
+        """Words of all layers together."""
+        return self.offsets_[-1]
+
+    def frame_words(self, layers: Sequence[Tensor]) -> NDArray[np.int64]:
+        """The words of each frame, one for each layer: [T, layers]."""
+        _check(layers)
+        if [layer.shape[1] for layer in layers] != [codebook.shape[1] for codebook in self.codebooks_]:
+            raise UsageError(
+                f"expected layers of {[c.shape[1] for c in self.codebooks_]} channels, "
+                f"got {[layer.shape[1] for layer in layers]}"
+            )
+        columns = [
+            _nearest(layer, codebook) + offset
+            for layer, codebook, offset in zip(layers, self.codebooks_, self.offsets_[:-1], strict=True)
+        ]
+        return torch.stack(columns, dim=1).cpu().numpy()
+
+    def words(self, layers: Sequence[Tensor]) -> Bag:
+        """The bag of a video whose frames have these vectors: a list of [T, C_l]."""
+        return Bag.of(self.frame_words(layers))
+
+    def _codebook(self, vectors: Tensor) -> Tensor:
+        import faiss
+
+        enough = PER_WORD * self.size
+        if len(vectors) > enough:
+            chosen = np.random.default_rng(self.seed).choice(len(vectors), enough, replace=False)
+            vectors = vectors[torch.from_numpy(np.sort(chosen))]
+        distinct = vectors.unique(dim=0)
+        if len(distinct) <= self.size:
+            return distinct
+        kmeans = faiss.Kmeans(
+            *(vectors.shape[1], self.size),
+            niter=self.iterations,
+            seed=self.seed,
+            min_points_per_centroid=1,  # few points are a small collection, not a mistake to warn of
+            max_points_per_centroid=PER_WORD,
+        )
+        kmeans.train(np.ascontiguousarray(vectors.numpy()))
+        return torch.from_numpy(np.array(kmeans.centroids))
+
+
+@torch.inference_mode()
+def layer_vectors(model: ViSiL, frames: NDArray[np.uint8] | Tensor, *, batch: int = 32) -> list[Tensor]:
+    """iMAC of frames uint8 [T, H, W, 3] from each stage that the model uses: [T, C_l] each, unit length, on the CPU."""
+    if model.backbone is None:
+        raise ModelError(model.why_no_backbone)
+    images = torch.as_tensor(frames)
+    if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != torch.uint8 or 0 in images.shape:
+        raise UsageError(f"frames must be uint8 [T, H, W, 3], got {images.dtype} {list(images.shape)}")
+    parts: list[list[Tensor]] = [[] for _ in model.config.stages]
+    for start in range(0, len(images), batch):
+        pixels = model.backbone.preprocess(images[start : start + batch].to(model.device))
+        maps = model.backbone.stages(pixels.contiguous(memory_format=torch.channels_last))
+        for part, stage in zip(parts, model.config.stages, strict=True):
+            part.append(F.normalize(maps[stage].float().amax(dim=(2, 3)), dim=1).cpu())
+    return [torch.cat(part) for part in parts]
+
+
+def _nearest(vectors: Tensor, codebook: Tensor) -> Tensor:
+    """The word nearest to each vector, by Euclidean distance: [T] of int64."""
+    codebook = codebook.to(vectors.device)
+    # |v - w|² less |v|², which is the same for every word.
+    offsets = codebook.square().sum(dim=1)
+    step = max(1, CELLS // len(codebook))
+    found = [
+        torch.addmm(offsets, vectors[i : i + step].float(), codebook.T, alpha=-2).argmin(dim=1)
+        for i in range(0, len(vectors), step)
+    ]
+    return torch.cat(found) if found else torch.empty(0, dtype=torch.int64, device=vectors.device)
+
+
+def _check(layers: Sequence[Tensor]) -> None:
+    if not layers or any(layer.ndim != 2 or len(layer) != len(layers[0]) for layer in layers):
+        raise UsageError(
+            f"layers must be [T, C] each, with one T, not {[list(layer.shape) for layer in layers]}"
+        )

@@ -1,0 +1,170 @@
+"""A small collection for the tests of this folder, made once; each test works on a copy."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import visil
+from synthetic import write_video
+from visil.cli import main
+from visil.compare.loading import load
+from visil.compare.visil import ViSiL
+from visil.demo import photograph, render_scene
+from visil.video.frames import Image
+
+FPS = 6
+SIZE = (160, 120)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its standard output, which must be one JSON document."""
+        return json.loads(self.out)
+
+    @property
+    def line(self) -> str:
+        """What it said of its failure: exit status 1 and one line, no traceback."""
+        assert self.status == 1, self.err
+        (line,) = self.err.splitlines()
+        assert line.startswith("visil: ")
+        return line
+
+
+Command = Callable[..., Done]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+def footage(name: str, seconds: float, part: tuple[float, float] | None = None) -> list[Image]:
+    return list(render_scene(photograph(name), seconds, FPS, SIZE, part=part))
+
+
+@pytest.fixture(scope="session")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three copies of one video (whole, smaller, cut), one video inside another, three that share nothing."""
+    folder = tmp_path_factory.mktemp("videos")
+    for name in ("copies", "inside", "alone"):
+        (folder / name).mkdir()
+    cat, coffee = footage("chelsea", 8), footage("coffee", 5)
+    small = [np.ascontiguousarray(image[::2, ::2]) for image in cat]
+    write_video(folder / "copies" / "cat.mp4", cat, FPS)
+    write_video(folder / "copies" / "cat small.mkv", small, FPS)
+    write_video(folder / "copies" / "cut.mp4", cat[FPS : 6 * FPS], FPS, options={"crf": "30"})
+    write_video(folder / "inside" / "long.mp4", [*footage("rocket", 3), *coffee], FPS)
+    write_video(folder / "inside" / "coffee.mp4", coffee, FPS, options={"crf": "26"})
+    for name in ("astronaut", "retina", "motorcycle_left"):
+        write_video(folder / "alone" / f"{name}.mp4", footage(name, 5), FPS)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model() -> ViSiL:
+    return visil.load()
+
+
+@pytest.fixture(scope="session")
+def built(videos: Path, model: ViSiL, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The collection of all of :func:`videos`; never opened by a test."""
+    folder = tmp_path_factory.mktemp("built") / "all.visil"
+    with visil.Index(folder, model=model) as index:
+        report = index.add(videos, workers=1)
+    assert (report.added, report.failed) == (8, [])
+    return folder
+
+
+@pytest.fixture
+def folder(built: Path, tmp_path: Path) -> Path:
+    """A copy of the collection to do things to."""
+    return Path(shutil.copytree(built, tmp_path / "all.visil"))
+
+
+@pytest.fixture
+def index(folder: Path, model: ViSiL) -> Iterator[visil.Index]:
+    with visil.Index(folder, model=model) as opened:
+        yield opened
+
+
+@pytest.fixture
+def empty(tmp_path: Path, model: ViSiL) -> Iterator[visil.Index]:
+    """A new collection."""
+    with visil.Index(tmp_path / "new.visil", model=model) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, model: ViSiL) -> Command:
+    """The command line in this process, with the model loaded once: arguments in, exit status and output out."""
+
+    def loaded(name: str | None = None) -> ViSiL:
+        return model if name is None else load(name)
+
+    monkeypatch.setattr("visil.collection.collection.load", loaded)
+
+    def command(*arguments: str | os.PathLike[str]) -> Done:
+        # As strict as a terminal: pytest's own would put question marks for what cannot be encoded.
+        out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+        err = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            patch.setattr(sys, "argv", ["visil", *(os.fspath(argument) for argument in arguments)])
+            with pytest.raises(SystemExit) as ended:
+                main()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Done(code, _written(out), _written(err))
+
+    return command
+
+
+@pytest.fixture
+def process() -> Iterator[Start]:
+    """``visil`` as a process of its own, after some lines of Python that get in its way; ended with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str | os.PathLike[str], before: str = "") -> subprocess.Popen[str]:
+        # Whatever started the tests may have had Ctrl-C ignored, as shells do for what they run in the background.
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        script = (
+            f"{heard}\n{before}\nimport torch; torch.set_num_threads(1)\nfrom visil.cli import main; main()"
+        )
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", script, *(os.fspath(argument) for argument in arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+        )
+        return started[-1]
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()

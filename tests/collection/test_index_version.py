@@ -1,0 +1,48 @@
+"""A search over a collection that nobody has changed looks through no list of all its videos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import visil
+from visil.collection.catalogue import Catalogue
+from visil.compare.visil import ViSiL
+
+
+def test_a_version_stays_until_somebody_writes(folder: Path, model: ViSiL) -> None:
+    with visil.Index(folder, model=model) as mine, visil.Index(folder, model=model) as other:
+        first = mine.catalogue.version()
+        assert mine.catalogue.version() == first
+        assert len(mine) == len(other) == 8
+        other.remove([next(other.catalogue.videos()).id])
+        second = mine.catalogue.version()
+        assert second != first
+        assert len(mine) == len(other) == 7
+        mine.remove([next(mine.catalogue.videos()).id])
+        assert mine.catalogue.version() not in (first, second)
+        assert len(mine) == len(other) == 6
+
+
+def test_candidates_follow_the_catalogue_and_are_left_alone_else(
+    folder: Path, model: ViSiL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Catalogue] = []
+    real = Catalogue.numbers
+
+    def counted(self: Catalogue) -> list[int]:
+        listed.append(self)
+        return real(self)
+
+    monkeypatch.setattr(Catalogue, "numbers", counted)
+    with visil.Index(folder, model=model) as mine, visil.Index(folder, model=model) as other:
+        mine.refresh()
+        before = len(listed)
+        for _ in range(3):
+            assert mine.refresh().gone == set()
+        assert len(listed) == before
+        video = next(other.catalogue.videos())
+        other.remove([video.id])
+        assert mine.refresh().gone == {video.number}
+        assert len(listed) == before + 1

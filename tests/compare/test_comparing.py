@@ -1,0 +1,86 @@
+"""Many targets side by side give what each gives alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from test_model import DIM, FAMILY, built
+
+from visil.compare import comparing
+from visil.matching.localize import LocalizeConfig
+from visil.model.features import VideoFeatures
+
+LENGTHS = (1, 2, 3, 4, 7, 12, 30, 5, 1)
+
+
+def related(lengths: tuple[int, ...], seed: int, *, with_blank: bool) -> list[VideoFeatures]:
+    """Videos that share stretches, a few frames of some blank."""
+    generator = torch.Generator().manual_seed(seed)
+    footage = torch.randn(60, 9, DIM, generator=generator)
+    videos = []
+    for length in lengths:
+        start = int(torch.randint(0, 30, (1,), generator=generator))
+        noise = torch.randn(length, 9, DIM, generator=generator)
+        vectors = F.normalize(footage[start : start + length] + 0.5 * noise, dim=-1).half()
+        blank = torch.rand(length, generator=generator) < 0.2 if with_blank else None
+        times = torch.arange(length, dtype=torch.float64)
+        videos.append(VideoFeatures(vectors, times, float(length), f"{length}.mp4", blank))
+    return videos
+
+
+@pytest.mark.parametrize("frames_at_once", [1, 10, 4096])
+@pytest.mark.parametrize("with_blank", [False, True])
+@pytest.mark.parametrize("faint", [None, 0.2])
+@pytest.mark.parametrize("name", FAMILY)
+def test_side_by_side_equals_one_by_one(
+    name: str, faint: float | None, with_blank: bool, frames_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = built(FAMILY[name])
+    model.config = replace(model.config, localize=replace(model.config.localize, faint=faint))
+    query, *targets = related((20, *LENGTHS), 3, with_blank=with_blank)
+    alone = [model.compare(query, target) for target in targets]
+    monkeypatch.setattr(comparing, "WIDE_FRAMES", frames_at_once)
+    together = list(model.compare_many(query, targets))
+    assert len(together) == len(alone)
+    assert name == "average" or any(match.segments for match in alone)
+    for one, other in zip(alone, together, strict=True):
+        assert other.score == pytest.approx(one.score, abs=1e-5)
+        assert other.evidence == pytest.approx(one.evidence, abs=1e-4)
+        assert other.stretch == pytest.approx(one.stretch, abs=1e-4)
+        assert (other.verdict, other.target_path) == (one.verdict, one.target_path)
+        assert [(s.query, s.target) for s in other.segments] == [(s.query, s.target) for s in one.segments]
+        np.testing.assert_allclose(other.frame_matrix, one.frame_matrix, atol=1e-5)
+        np.testing.assert_allclose(other.output_matrix, one.output_matrix, atol=1e-5)
+
+
+def test_faint_traces_are_evidence_but_no_segments() -> None:
+    model = built(FAMILY["f"])
+    query, target = related((20, 12), 3, with_blank=False)
+    plain = model.compare(query, target)
+    assert plain.segments
+    high = LocalizeConfig(threshold=float(plain.frame_matrix.max()) + 0.01)
+    model.config = replace(model.config, localize=high)
+    silent = model.compare(query, target)
+    assert (silent.segments, silent.stretch) == ([], 0.0)
+    model.config = replace(model.config, localize=replace(high, faint=high.threshold - 0.2))
+    for match in (model.compare(query, target), *model.compare_many(query, [target])):
+        assert match.segments == []
+        assert match.stretch > 0
+
+
+def test_a_pair_too_long_for_that_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = built(FAMILY["f"])
+    query, *targets = related((20, *LENGTHS), 4, with_blank=False)
+    expected = [match.target_path for match in model.compare_many(query, targets)]
+    monkeypatch.setattr(comparing, "WIDE_CELLS", 20 * 12 - 1)  # of LENGTHS, 12 and 30 are too long
+    assert [match.target_path for match in model.compare_many(query, targets)] == expected
+
+
+def test_nothing_to_compare_with() -> None:
+    model = built(FAMILY["v"])
+    (query,) = related((5,), 0, with_blank=False)
+    assert list(model.compare_many(query, [])) == []

@@ -1,0 +1,46 @@
+"""Where a model computes: by argument, by option, by environment."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+import typer.main
+
+from visil.cli.app import app
+from visil.cli.device import VARIABLE, choose
+from visil.compare.loading import load
+from visil.errors import UsageError
+from visil.kernels.devices import VARIABLE as KNOWN
+from visil.kernels.devices import chosen_device
+
+
+def test_the_variable_counts_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert VARIABLE == KNOWN
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert chosen_device() == torch.device("cpu")
+    monkeypatch.setenv(VARIABLE, "abacus")
+    with pytest.raises(UsageError, match="VISIL_DEVICE: unknown device 'abacus': choose auto, cpu or cuda"):
+        load()
+    assert chosen_device("cpu") == torch.device("cpu")
+    choose(None)
+    assert os.environ[VARIABLE] == "abacus"
+    choose("cpu")
+    assert load().device == torch.device("cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="device cuda:3 was asked for, but torch finds no GPU: choose cpu"):
+        chosen_device("cuda:3")
+    monkeypatch.setenv(VARIABLE, "auto")
+    assert chosen_device() == torch.device("cpu")
+
+
+@pytest.mark.parametrize("name", ["add", "compare", "duplicates", "evaluate", "search", "serve"])
+def test_commands_that_compute_have_the_option(name: str) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    option = next(p for p in commands[name].params if p.name == "device")
+    assert "--device" in option.opts
+    assert option.envvar == VARIABLE
