@@ -31,9 +31,9 @@ from copy_ranking import CopySet, reciprocal_ranks
 from copyset_model import embedded_set, ranked
 from machine import keep
 from visil.bench.cpu import codes as bench_codes
-from visil.collection.codes import KINDS, Coded, Codes, decode, encode
 from visil.collection.store import HEADER_BYTES, FeatureStore
 from visil.kernels.cpu_hamming import coded_scores
+from visil.model.codes import KINDS, Coded, Codes, decode, encode
 
 ROUNDS = 3
 

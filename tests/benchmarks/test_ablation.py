@@ -15,7 +15,7 @@ from visil.training.embedding import SnippetEmbedder
 from visil.training.transforms import PaperPositive
 from visil.training.triplets import Snippet
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(
     not BENCHMARKS.is_dir(), reason="benchmarks are not part of this distribution"
 )

@@ -16,7 +16,7 @@ import pytest
 
 from visil.errors import FileError, UsageError
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(
     not BENCHMARKS.is_dir(), reason="benchmarks are not part of this distribution"
 )

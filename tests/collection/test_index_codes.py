@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 
 import visil
 from visil.collection.catalogue import Catalogue
-from visil.collection.codes import KINDS, Codes, checked, decode, encode
 from visil.collection.store import CHUNK, HEADER_BYTES, FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
+from visil.model.codes import KINDS, Codes, checked, decode, encode
 
 from .conftest import Command
 

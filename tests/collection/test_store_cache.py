@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from collection.stored import features, fill, identity, put
 from visil.collection.background import middle_frame
-from visil.collection.codes import Codes
 from visil.collection.ranged import RangedFeatures
 from visil.collection.remote import RemoteIndex
 from visil.collection.remote_cache import LocalCache, cache_limit
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, UsageError
+from visil.model.codes import Codes
 from visil.model.features import VideoFeatures
 
 fsspec = pytest.importorskip("fsspec", reason="needs the extra visil[store]")

@@ -20,7 +20,6 @@ from hypothesis import strategies as st  # noqa: E402
 from collection.stored import features, fill, identity, put  # noqa: E402
 from visil.collection import Index  # noqa: E402
 from visil.collection.catalogue import Catalogue, NewVideo  # noqa: E402
-from visil.collection.codes import Codes  # noqa: E402
 from visil.collection.identity import Stamp  # noqa: E402
 from visil.collection.opening import opened  # noqa: E402
 from visil.collection.remote import RemoteIndex  # noqa: E402
@@ -28,6 +27,7 @@ from visil.collection.remote_merge import memory, merged  # noqa: E402
 from visil.collection.remote_objects import Objects, StoreError  # noqa: E402
 from visil.compare.visil import ViSiL  # noqa: E402
 from visil.errors import IndexFolderError, UsageError  # noqa: E402
+from visil.model.codes import Codes  # noqa: E402
 
 URL = "memory://bucket/all.visil"
 NAMES = ["cat", "cat copy", "dog", "cow", "cow copy", "hen"]

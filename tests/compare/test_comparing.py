@@ -6,30 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
-from test_model import DIM, FAMILY, built
 
+from family import FAMILY, LENGTHS, built, related
 from visil.compare import comparing
 from visil.matching.localize import LocalizeConfig
-from visil.model.features import VideoFeatures
-
-LENGTHS = (1, 2, 3, 4, 7, 12, 30, 5, 1)
-
-
-def related(lengths: tuple[int, ...], seed: int, *, with_blank: bool) -> list[VideoFeatures]:
-    """Videos that share stretches, a few frames of some blank."""
-    generator = torch.Generator().manual_seed(seed)
-    footage = torch.randn(60, 9, DIM, generator=generator)
-    videos = []
-    for length in lengths:
-        start = int(torch.randint(0, 30, (1,), generator=generator))
-        noise = torch.randn(length, 9, DIM, generator=generator)
-        vectors = F.normalize(footage[start : start + length] + 0.5 * noise, dim=-1).half()
-        blank = torch.rand(length, generator=generator) < 0.2 if with_blank else None
-        times = torch.arange(length, dtype=torch.float64)
-        videos.append(VideoFeatures(vectors, times, float(length), f"{length}.mp4", blank))
-    return videos
 
 
 @pytest.mark.parametrize("frames_at_once", [1, 10, 4096])

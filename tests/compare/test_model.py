@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 import visil.compare.visil as model_module
+from family import DIM, FAMILY, LITE, built
 from visil.compare import comparing
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
@@ -23,29 +24,6 @@ from visil.matching.match import Match
 from visil.model import presets
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
-
-DIM = 16
-LITE = presets.VISIL_V.replaced(backbone="efficientnet-lite0", dim=DIM)
-FAMILY = {
-    "v": LITE,
-    "sym": LITE.replaced(symmetric=True),
-    "zeros": LITE.replaced(comparator="zeros", attention="hidden"),
-    "f": LITE.replaced(comparator=None, attention=None),
-    "best few": LITE.replaced(frame_pool=("max", "top3"), symmetric=True),
-    "average": LITE.replaced(frame_pool=("mean", "mean"), video_pool=("max", "max")),
-}
-
-
-def built(config: ViSiLConfig, *, with_backbone: bool = False) -> ViSiL:
-    """A model whose comparator's outputs vary between -1 and 1, as a trained one's do."""
-    model = ViSiL(config, with_backbone=with_backbone)
-    if model.comparator is not None:
-        generator = torch.Generator().manual_seed(0)
-        for parameter in model.comparator.parameters():
-            scale = (1.5 / parameter[0].numel()) ** 0.5 if parameter.ndim > 1 else 0.05
-            with torch.no_grad():
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
-    return model
 
 
 @pytest.fixture(scope="module", params=FAMILY)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_comparing import LENGTHS, related
-from test_model import FAMILY, built
 
+from family import FAMILY, LENGTHS, built, related
 from visil.compare import many_scores
 from visil.errors import UsageError
 from visil.evaluation import scoring

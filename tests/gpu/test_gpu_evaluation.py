@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from test_comparing import LENGTHS, related
-from test_model import FAMILY, built
 
-from visil.collection.codes import decode, encode
+from family import FAMILY, LENGTHS, built, related
 from visil.evaluation import gpu_scoring
 from visil.evaluation.scoring import score_videos
+from visil.model.codes import decode, encode
 from visil.model.features import VideoFeatures
 
 TOLERANCE = 3e-3

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.collection.codes import STEPS, Coded, decode, encode
 from visil.errors import UsageError
 from visil.kernels import FrameMatrix, cpu_hamming, cpu_products
 from visil.kernels.cpu_hamming import coded_matrix, coded_scores, differing_bits
 from visil.kernels.joined import Joined
 from visil.kernels.signs import signs_only
+from visil.model.codes import STEPS, Coded, decode, encode
 from visil.model.similarity import Reduction, pool
 
 REDUCTIONS: tuple[Reduction, ...] = ("max", "mean", "top3")

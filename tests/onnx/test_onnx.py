@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_made_and_a_model_without_backbone(tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "onnx_without_torch.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "onnx_without_torch.py"
 BLOCKED = """
 import runpy, sys
 for name in ("torch", "visil"):

@@ -20,12 +20,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.bench.rows import Row
-from visil.collection.codes import Codes, encode
 from visil.compare.many_scores import matrix_scores
 from visil.kernels.cpu_backbones import FastBackbone
 from visil.kernels.cpu_hamming import coded_scores
 from visil.kernels.cpu_precision import ARITHMETICS, fastest, has_int8, integer_product
 from visil.model.backbones import BACKBONES, Backbone
+from visil.model.codes import Codes, encode
 from visil.model.comparator import Comparator
 from visil.model.similarity import Reduction, frame_matrix, pool
 

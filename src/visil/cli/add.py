@@ -17,7 +17,7 @@ from visil.errors import UsageError, printable
 
 
 class Kind(StrEnum):
-    """``visil.collection.codes.Codes``, which would take torch to import."""
+    """``visil.model.codes.Codes``, which would take torch to import."""
 
     fp16 = "fp16"
     int8 = "int8"
@@ -77,10 +77,10 @@ def add(
 ) -> None:
     """Add files and folders. Run it again to resume, or to take in what is new or changed."""
     choose(device)
-    from visil.collection.codes import checked
     from visil.collection.discover import read_list, read_list_file
     from visil.collection.fast_decoding import decode_fast
     from visil.collection.opening import opened
+    from visil.model.codes import checked
     from visil.video.decoders import decode_with
 
     wanted: list[str] = []

@@ -36,7 +36,7 @@ def create(
 ) -> None:
     """A new sharded collection, empty or with all that another one knows; nothing is embedded again."""
     from visil.cluster.making import create as make
-    from visil.collection.codes import checked
+    from visil.model.codes import checked
 
     if (shards is None) == (not at):
         raise UsageError("say how many shards (--shards 4), or where each of them is (--at), not both")

@@ -14,10 +14,10 @@ from visil.cluster.checks import check
 from visil.cluster.manifest import MOST, Manifest, ShardEntry
 from visil.cluster.placing import home
 from visil.cluster.shard import Shard, ShardFacts
-from visil.collection.codes import Codes, checked
 from visil.collection.entries import failures, put_failures
 from visil.collection.remote_objects import is_url
 from visil.errors import IndexFolderError, UsageError
+from visil.model.codes import Codes, checked
 
 OnCopied = Callable[[int, int], None]
 """Called with videos copied, and videos in all."""

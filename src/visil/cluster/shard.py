@@ -21,7 +21,6 @@ from visil.collection.background import middle_frame
 from visil.collection.cache import CandidateCache
 from visil.collection.candidates import NEIGHBOURS, Nearest, Probes
 from visil.collection.catalogue import Failure
-from visil.collection.codes import Codes, checked
 from visil.collection.collection import Index, Problem
 from visil.collection.first_look import Look
 from visil.collection.receiving import Receiver, file_of, receiver
@@ -31,6 +30,7 @@ from visil.collection.search import Hit, compared, hit_of, rank
 from visil.compare.comparing import Common
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
+from visil.model.codes import Codes, checked
 from visil.model.features import VideoFeatures
 
 PART = 1 << 26

@@ -26,7 +26,6 @@ from visil.cluster.store import ShardedStore
 from visil.collection.background import SAMPLE, Background
 from visil.collection.candidates import Probes
 from visil.collection.catalogue import Judgement
-from visil.collection.codes import Codes, checked
 from visil.collection.collection import CANDIDATES, Index, IndexInfo, Problem
 from visil.collection.duplicates import Duplicates, OnPairs
 from visil.collection.extraction import AddReport, Decode, OnProgress
@@ -37,6 +36,7 @@ from visil.collection.remote_objects import is_url
 from visil.collection.search import Hit, best_of
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, UsageError
+from visil.model.codes import Codes, checked
 from visil.model.features import VideoFeatures
 
 Connect = Callable[[Sequence[str]], Shards]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.collection.catalogue import Video
-from visil.collection.codes import Codes
 from visil.collection.identity import Stamp
 from visil.collection.store import FeatureStore, FeatureWriter
 from visil.errors import IndexFolderError
+from visil.model.codes import Codes
 from visil.model.features import VideoFeatures
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.collection.catalogue import Catalogue
-from visil.collection.codes import decode, encode
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.kernels import FrameMatrix
 from visil.kernels.signs import signs_only
+from visil.model.codes import decode, encode
 from visil.model.features import VideoFeatures
 
 SAMPLE = 256

@@ -17,7 +17,6 @@ from visil.collection.background import Background
 from visil.collection.cache import CandidateCache, clear_leftovers
 from visil.collection.candidates import CandidateIndex, Probes
 from visil.collection.catalogue import Catalogue, Judgement, Video
-from visil.collection.codes import KINDS, Codes, checked
 from visil.collection.condition import IndexInfo, Problem
 from visil.collection.discover import discover
 from visil.collection.duplicates import Duplicates, Group, OnPairs, find_duplicates
@@ -32,6 +31,7 @@ from visil.collection.store import FeatureStore
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
+from visil.model.codes import KINDS, Codes, checked
 from visil.model.features import VideoFeatures
 
 __all__ = ["CANDIDATES", "Index", "IndexInfo", "Problem"]

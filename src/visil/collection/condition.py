@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from visil.collection.catalogue import Failure
-from visil.collection.codes import Codes
+from visil.model.codes import Codes
 
 
 @dataclass(frozen=True)

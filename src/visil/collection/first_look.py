@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 
 from visil.collection.catalogue import Catalogue, Video
-from visil.collection.codes import encode
 from visil.collection.lock import exclusive
 from visil.collection.sign_file import Record, SignFile, Signs, clear_leftovers
 from visil.collection.sign_scores import sign_scores
@@ -23,6 +22,7 @@ from visil.collection.store import CHUNK, FeatureStore
 from visil.compare.comparing import Common, check
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
+from visil.model.codes import encode
 from visil.model.features import VideoFeatures
 
 FILE = "first-look.signs"

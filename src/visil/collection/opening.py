@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from visil.collection.codes import Codes
 from visil.collection.collection import Index
+from visil.model.codes import Codes
 
 if TYPE_CHECKING:
     from visil.compare.visil import ViSiL

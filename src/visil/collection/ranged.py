@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from visil.collection.codes import Coded, checked, decode
 from visil.collection.store import HEADER_BYTES
+from visil.model.codes import Coded, checked, decode
 from visil.model.features import VideoFeatures
 
 DTYPES = {

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 
 from visil.collection.candidates import CandidateIndex
-from visil.collection.codes import Codes, checked
 from visil.collection.collection import Index
 from visil.collection.condition import Problem
 from visil.collection.first_look import FirstLook
@@ -29,6 +28,7 @@ from visil.collection.remote_objects import Objects, Patience
 from visil.collection.search import Hit
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
+from visil.model.codes import Codes, checked
 from visil.model.features import VideoFeatures
 
 FRESH_S = 30.0

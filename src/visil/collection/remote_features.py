@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 
 from visil.collection.catalogue import Video
-from visil.collection.codes import Codes
 from visil.collection.identity import Stamp
 from visil.collection.ranged import RangedFeatures
 from visil.collection.remote_cache import LocalCache
@@ -27,6 +26,7 @@ from visil.collection.remote_catalogue import Placed, RemoteCatalogue
 from visil.collection.remote_objects import Answer, Objects
 from visil.collection.store import FeatureStore, FeatureWriter, features_in
 from visil.errors import IndexFolderError
+from visil.model.codes import Codes
 from visil.model.features import VideoFeatures
 
 FOLDER = "features"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from visil.files import replacing
 
 Signs = NDArray[np.uint8]
-"""[R, T, W]: of each region, of each frame, one bit a channel as :mod:`visil.collection.codes` packs them."""
+"""[R, T, W]: of each region, of each frame, one bit a channel as :mod:`visil.model.codes` packs them."""
 
 MARK = b"visil signs 1\n\0\0"
 HEADER = struct.Struct("<16s32sII")

@@ -1,7 +1,7 @@
 """Features on disk: one safetensors file a video, written as they come and visible only when whole.
 
 A file is readable by any safetensors reader: ``vectors`` float16 [T, R, C], ``timestamps`` float64 [T], ``blank``
-bool [T], and in its metadata the duration and a checksum. Vectors in fewer bytes (:mod:`visil.collection.codes`) are
+bool [T], and in its metadata the duration and a checksum. Vectors in fewer bytes (:mod:`visil.model.codes`) are
 ``codes``
 [T, R, ...] and ``scales`` float16 [T, R] instead; the metadata then name their kind and the number of channels.
 
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.collection.catalogue import Video
-from visil.collection.codes import Coded, Codes, checked, decode, encode
 from visil.collection.identity import Stamp
 from visil.errors import IndexFolderError, printable
+from visil.model.codes import Coded, Codes, checked, decode, encode
 from visil.model.features import VideoFeatures
 
 logger = logging.getLogger("visil")

@@ -19,12 +19,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.collection.codes import STEPS, Coded
 from visil.errors import UsageError
 from visil.kernels.cpu_precision import integer_product
 from visil.kernels.cpu_products import PRODUCTS, WorkSpace, tile_width, work_space
 from visil.kernels.frame_matrix import reduce_regions
 from visil.kernels.ragged import pooled_spans
+from visil.model.codes import STEPS, Coded
 from visil.model.similarity import Reduction
 
 TILE_ROWS = 128

@@ -9,12 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from visil.collection.codes import encode
 from visil.kernels import gpu
 from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
 from visil.kernels.cpu_products import packed, products, tile_width, work_space
 from visil.kernels.joined import Joined
 from visil.kernels.signs import signs_only, straighten
+from visil.model.codes import encode
 from visil.model.similarity import Reduction, best_few, reduced
 
 TILE_FRAMES = (128, 128)

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.collection.codes import KINDS, Coded, Codes, checked, decode, encode
 from visil.errors import UsageError
+from visil.model.codes import KINDS, Coded, Codes, checked, decode, encode
 
 # Of float16: half a step, relative for normal numbers and absolute for those under 2**-14.
 RELATIVE, ABSOLUTE = 2.0**-11, 2.0**-25
