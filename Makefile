@@ -1,5 +1,5 @@
 # make demo   set up, then compare videos that it makes itself and report on them
-# make test   set up, then ruff, mypy and the tests
+# make test   set up, then ruff, the import contract, mypy and the tests
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
 VENV := .venv
@@ -20,6 +20,7 @@ lint: style
 style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
