@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.kernels import FrameMatrix
-from visil.matching.localize import WALL, LocalizeConfig, Localizer, side_by_side
+from visil.matching.localize import WALL, LocalizeConfig, Localizer, walled_spans
 from visil.model.config import ViSiLConfig
 
 Matrix = NDArray[np.float32]
@@ -56,7 +56,7 @@ def frame_matrices(
     config: ViSiLConfig, queries: Sequence[Tensor], database: Sequence[Tensor]
 ) -> list[tuple[Matrix, list[tuple[int, int]]]]:
     """For each query, S_f against the whole database side by side, walls between."""
-    columns, spans = side_by_side([len(video) for video in database])
+    columns, spans = walled_spans([len(video) for video in database])
     together = torch.cat(list(database))
     inner, outer = config.frame_pool
     found = []

@@ -28,7 +28,7 @@ from visil.matching.localize import (
     grown,
     neutral,
     segments,
-    side_by_side,
+    walled_spans,
 )
 from visil.matching.match import Match, Matrices
 from visil.model.comparator import SHORTEST, Comparator, hard_tanh
@@ -138,20 +138,20 @@ def compare_many(
     for target in targets:
         check(model, target, "target")
         if len(query) * len(target) > WIDE_CELLS:
-            yield from _side_by_side(model, query, batch, common)
+            yield from _matches_together(model, query, batch, common)
             batch, frames = [], 0
             yield compare(model, query, target, common=common)
             continue
         if batch and (frames + len(target)) > min(WIDE_FRAMES, WIDE_CELLS // len(query)):
-            yield from _side_by_side(model, query, batch, common)
+            yield from _matches_together(model, query, batch, common)
             batch, frames = [], 0
         batch.append(target)
         frames += len(target)
-    yield from _side_by_side(model, query, batch, common)
+    yield from _matches_together(model, query, batch, common)
 
 
 @torch.inference_mode()
-def _side_by_side(
+def _matches_together(
     model: ViSiL, query: VideoFeatures, targets: list[VideoFeatures], common: Common | None
 ) -> Iterator[Match]:
     if not targets:
@@ -188,7 +188,7 @@ def _read_together(
     limits = [config.for_length(min(len(query), len(target))).min_gain for target in targets]
 
     def read(config: LocalizeConfig, chosen: Sequence[int]) -> tuple[Localizer, list[tuple[int, int]]]:
-        columns, spans = side_by_side([len(targets[i]) for i in chosen])
+        columns, spans = walled_spans([len(targets[i]) for i in chosen])
         wide = np.full((len(query), columns), WALL, np.float32)
         for i, (start, stop) in zip(chosen, spans, strict=True):
             wide[:, start:stop] = neutral(matrices[i], config, _blank(query), _blank(targets[i]))

@@ -14,7 +14,7 @@ from torch import Tensor
 from visil.compare.comparing import WIDE_CELLS, WIDE_FRAMES, check, finite, placed, repeated
 from visil.errors import UsageError
 from visil.kernels import FrameMatrix, RunningPool, gpu, score_pair
-from visil.kernels.cores import side_by_side
+from visil.kernels.cores import on_all_cores
 from visil.kernels.cpu_comparator import FastComparator, fast_comparator, passes
 from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
 from visil.kernels.joined import Joined
@@ -85,7 +85,7 @@ def matrix_scores(
     def score(run: tuple[int, int]) -> None:
         results[run[0] : run[1]] = engine.scores(query, targets[run[0] : run[1]])
 
-    side_by_side(score, runs, on=query.device)
+    on_all_cores(score, runs, on=query.device)
     return results
 
 
@@ -150,7 +150,7 @@ class Engine:
         for run in passes(lengths, len(query)):
             start = sum(lengths[: run.start])
             part = together[:, start : start + sum(lengths[run])]
-            output, spans = self.comparator.side_by_side(part, lengths[run])
+            output, spans = self.comparator.many(part, lengths[run])
             found.append(self._pooled(hard_tanh(output), spans))
         return np.concatenate(found)
 

@@ -17,7 +17,14 @@ import torch
 Piece = TypeVar("Piece")
 
 
-def side_by_side(work: Callable[[Piece], None], pieces: Sequence[Piece], on: torch.device) -> None:
+def usable_cores() -> int:
+    """Cores that this process may run on; all of the machine's where the system does not tell (macOS)."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def on_all_cores(work: Callable[[Piece], None], pieces: Sequence[Piece], on: torch.device) -> None:
     """``work`` on every piece, as many at once as torch has threads; in turn where there is one, or on a GPU."""
     threads = min(torch.get_num_threads(), len(pieces))
     if on.type != "cpu" or threads < 2:

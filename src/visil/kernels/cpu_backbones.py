@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from visil.kernels.cores import side_by_side
+from visil.kernels.cores import on_all_cores
 from visil.kernels.fused_conv import Activation, convolved
 from visil.model.backbones.efficientnet_lite import EfficientNetLite, InvertedResidual, same_padding
 from visil.model.backbones.folding import folded
@@ -54,7 +54,7 @@ class FastBackbone:
                 maps = self._forward(self._network, parts[place].to(self.dtype), self.last)
                 found[place] = [stage.float() for stage in maps]
 
-        side_by_side(one, range(len(parts)), on=images.device)
+        on_all_cores(one, range(len(parts)), on=images.device)
         return [torch.cat(stage) for stage in zip(*found, strict=True)]
 
 

@@ -62,7 +62,7 @@ class FastComparator(Comparator):
         return x.permute(0, 2, 3, 1).to(weight.dtype) @ weight + self.fconv.bias
 
     @torch.inference_mode()
-    def side_by_side(self, together: Tensor, lengths: Sequence[int]) -> tuple[Tensor, list[tuple[int, int]]]:
+    def many(self, together: Tensor, lengths: Sequence[int]) -> tuple[Tensor, list[tuple[int, int]]]:
         """S_v of many targets from their S_f side by side, [X, sum of lengths]: [X', W], and each one's columns.
 
         Every length and X are at least :data:`visil.model.comparator.SHORTEST`; columns of no target hold no meaning.

@@ -248,7 +248,7 @@ class Localizer:
     def paths_within(self, spans: Sequence[tuple[int, int]], min_gains: Sequence[float]) -> list[list[Path]]:
         """The matches of several targets that stand side by side: columns [start, stop) of each, counted from there.
 
-        Between them there must be :data:`GAP` columns that no path can cross (see :func:`side_by_side`).
+        Between them there must be :data:`GAP` columns that no path can cross (see :func:`walled_spans`).
         """
         self._consolidate()
         found = np.sort(self._found[0], order="gain")[::-1]
@@ -301,7 +301,7 @@ class Localizer:
         return kept
 
 
-def side_by_side(
+def walled_spans(
     lengths: Sequence[int],
 ) -> tuple[int, list[tuple[int, int]]]:
     """Columns of one matrix that holds several targets, and where each lies: apart by more than a path can jump."""
