@@ -125,7 +125,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve videos, the last of which contains the first; a copy, a text file, and one long enough to split."""
+    """Twelve videos, the last of which contains the first; a copy, a text file, and one of several batches."""
     folder = tmp_path_factory.mktemp("videos")
     for seed in range(12):
         write_video(folder / f"{seed:02}.mp4", moving_scene(seed, 5, 6, (64, 96)), 6)
@@ -133,8 +133,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_video(folder / "12.mp4", [*moving_scene(40, 4, 6, (64, 96)), *first], 6)
     shutil.copy(folder / "03.mp4", folder / "copy of 03.mp4")
     (folder / "text.mp4").write_text("no video")
-    keys = {"g": "12", "keyint_min": "12", "sc_threshold": "0", "bf": "2"}
-    write_video(folder / "long.mp4", moving_scene(50, 70, 6, (64, 96)), 6, options=keys)
+    write_video(folder / "long.mp4", moving_scene(50, 70, 6, (64, 96)), 6)
     return folder
 
 
@@ -182,10 +181,10 @@ def same(found: Content, expected: Content) -> None:
 def test_add_gives_what_one_machine_gives(
     cluster: Cluster, videos: Path, local: Path, model_folder: Path, tmp_path: Path
 ) -> None:
-    """The long one in parts, with the bits of the whole; and again, when there is nothing left to do."""
+    """Also the long one, with the bits of the whole; and again, when there is nothing left to do."""
     states: list[AddProgress] = []
     with visil.Index(tmp_path / "new.visil", model=str(model_folder)) as index, visil.Index(local) as one:
-        index.engine = engine(cluster, part_samples=32)
+        index.engine = engine(cluster)
         report = index.add(videos, progress=states.append)
         assert (report.added, report.unchanged) == (14, 1)
         assert [os.path.basename(path) for path, _ in report.failed] == ["text.mp4"]
@@ -194,7 +193,7 @@ def test_add_gives_what_one_machine_gives(
         same(content(index), content(one))
         long = index.video(str(videos / "long.mp4"))
         assert long.frames == 140
-        whole = index.model.embed(videos / "long.mp4")  # its batches are those of the parts
+        whole = index.model.embed(videos / "long.mp4")  # its batches are those of the task
         assert torch.equal(index.store.read(long.id).vectors, whole.vectors.half())
         again = index.add(videos)
         assert (again.added, again.unchanged, len(again.failed)) == (0, 15, 1)
@@ -319,7 +318,7 @@ def test_a_file_that_only_the_driver_sees(
     from visil.cluster.ray_work import Look
 
     monkeypatch.setattr(
-        ray_extraction, "looked", lambda _: Look(0, None, "does not exist", None, None, False, "10.0.0.7")
+        ray_extraction, "looked", lambda _: Look(0, None, "does not exist", None, False, "10.0.0.7")
     )
     clip = write_video(tmp_path / "clip.mp4", moving_scene(1, 1, 6, (64, 96)), 6)
     with visil.Index(tmp_path / "new.visil", model=str(model_folder)) as index:

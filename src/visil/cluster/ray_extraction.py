@@ -1,8 +1,8 @@
 """``visil add --ray``: the same run of ``add``, with decoding and embedding spread over a cluster by Ray Data.
 
-Two streams of Ray Data for each window of files. The first looks at them: hashes them where they are read, and plans
-the parts of long ones; this process then knows which are new. The second decodes on CPUs and embeds on actors, with as
-little between them as the object stores' memory allows: Ray Data holds decoding back while embedding is behind.
+Two streams of Ray Data for each window of files. The first hashes them where they are read; this process then knows
+which are new. The second decodes on CPUs and embeds on actors, with as little between them as the object stores' memory
+allows: Ray Data holds decoding back while embedding is behind. A video is decoded by one task.
 
 Features come back here, and this process alone writes: feature files and catalogue as in
 :mod:`visil.collection.extraction`.
@@ -24,7 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from visil.cluster.assembly import Assembly
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
 from visil.cluster.ray_session import Cluster, ClusterError
 from visil.cluster.ray_work import (
     Attempts,
@@ -33,7 +36,6 @@ from visil.cluster.ray_work import (
     Errand,
     Failed,
     Look,
-    Lost,
     Sampled,
     decode,
     look,
@@ -42,6 +44,7 @@ from visil.cluster.ray_work import (
 )
 from visil.collection.extraction import NO_STAMP, Extraction, _failure, _Job, _Skipped
 from visil.collection.identity import Stamp, stamp_of
+from visil.collection.store import FeatureWriter
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
 
@@ -49,10 +52,7 @@ if TYPE_CHECKING:
     import ray.data
 
 WINDOW = 4096
-"""Files that are looked at before they are decoded: so many names and plans are in memory."""
-
-PART_SAMPLES = 32 * BATCH
-"""Samples of a part of a long video: seventeen minutes at one a second."""
+"""Files that are looked at before they are decoded: so many names are in memory."""
 
 ERRAND_SECONDS = 2.0 * BATCH
 """Short videos are decoded together until they are as long as this: a task for each would cost more than its work."""
@@ -64,22 +64,48 @@ IN_FLIGHT = 2
 """Blocks that wait at an actor."""
 
 
+Piece = tuple[NDArray[np.float16], NDArray[np.float64], NDArray[np.bool_]]
+"""Vectors, timestamps, which are blank."""
+
+
+class Pieces:
+    """One video's features from pieces that come in any order, some of them twice: each is written once, in turn."""
+
+    def __init__(self, writer: FeatureWriter) -> None:
+        self.writer = writer
+        self.written = 0
+        """Frames in the file so far."""
+        self._early: dict[int, Piece] = {}
+
+    def add(self, start: int, piece: Piece) -> int:
+        """A piece that begins at sample ``start``. Returns how many frames of it are new."""
+        if start < self.written or start in self._early:
+            return 0
+        self._early[start] = piece
+        while self.written in self._early:
+            vectors, timestamps, blank = self._early.pop(self.written)
+            self.writer.append(torch.from_numpy(vectors.copy()), timestamps, torch.from_numpy(blank.copy()))
+            self.written += len(timestamps)
+        return len(piece[1])
+
+
 @dataclass
 class _Open:
     """A video that is to be decoded."""
 
     job: _Job
     look: Look
-    whole: bool = False
-    """Not to be split, since that was tried."""
-    ignored: bool = False
+    lost: bool = False
     """What else this stream says about it is of no use: it will be read anew."""
     tries: int = 0
-    assembly: Assembly | None = None
+    pieces: Pieces | None = None
+    ended: Ended | None = None
 
-    @property
-    def parts(self) -> int:
-        return 1 if self.whole or not self.look.parts else len(self.look.parts)
+    def discard(self) -> None:
+        """Forget what was read of it."""
+        if self.pieces is not None:
+            self.pieces.writer.discard()
+        self.pieces = self.ended = self.job.writer = None
 
 
 def over(cluster: Cluster, *, workers: int | None = None, gpus_per_actor: float = 0.0) -> partial[Extraction]:
@@ -101,7 +127,6 @@ class RayExtraction(Extraction):
         cluster: Cluster,
         cluster_workers: int | None = None,
         gpus_per_actor: float = 0.0,
-        part_samples: int = PART_SAMPLES,
         window: int = WINDOW,
         **options: Any,
     ) -> None:
@@ -110,7 +135,6 @@ class RayExtraction(Extraction):
         self.cluster_workers = min(cluster_workers or cluster.cpus, cluster.cpus)
         self.cluster = cluster
         self.gpus_per_actor = gpus_per_actor
-        self.part_samples = part_samples
         self.window = window
         self._under_way: dict[int, _Open] = {}
         self._streams = 0
@@ -129,8 +153,7 @@ class RayExtraction(Extraction):
                     self._take_in(todo[start : start + self.window])
         finally:
             for held in self._under_way.values():
-                if held.assembly is not None:
-                    held.assembly.discard()
+                held.discard()
             self._under_way.clear()
 
     def _take_in(self, paths: list[Path]) -> None:
@@ -163,11 +186,10 @@ class RayExtraction(Extraction):
             {"number": number, "path": os.fsencode(path), "key": f"{self._streams} {number}"}
             for number, (path, _) in enumerate(files)
         ]
-        work = partial(look, sampling=self.model.config.sampling, part_samples=self.part_samples)
         seen: set[int] = set()
         if rows:
             data = self._dataset(rows, -(-len(rows) // 64)).map(
-                partial(work, attempts=self._attempts), num_cpus=1, concurrency=self._decoders(len(rows))
+                partial(look, attempts=self._attempts), num_cpus=1, concurrency=self._decoders(len(rows))
             )
             for row in self._rows(data):
                 found = looked(row)
@@ -176,7 +198,7 @@ class RayExtraction(Extraction):
                     yield found
         for row in rows:
             if row["number"] not in seen:
-                yield looked(work(row))
+                yield looked(look(row))
 
     def _settle(self, number: int, path: Path, stamp: Stamp, found: Look) -> None:
         if found.id is None:
@@ -237,85 +259,61 @@ class RayExtraction(Extraction):
                 raise ClusterError(f"embedding failed on the cluster ({row['error']})")
             for note, vectors, blank in notes_of(row):
                 held = self._under_way.get(note.number)
-                if held is None or held.ignored:
+                if held is None or held.lost:
                     continue  # it has ended already, or is to be read anew
                 if isinstance(note, Sampled):
                     assert vectors is not None
                     assert blank is not None
-                    new = self._assembly(held).add(note.start, (vectors, note.timestamps, blank))
-                    self._frames += new
+                    if held.pieces is None:
+                        held.job.writer = self.store.writer(held.job.id)
+                        held.pieces = Pieces(held.job.writer)
+                    self._frames += held.pieces.add(note.start, (vectors, note.timestamps, blank))
                     self._tell(None)
                 elif isinstance(note, Ended):
-                    self._assembly(held).end(note)
+                    held.ended = note
                 elif isinstance(note, Failed):
-                    self._drop_assembly(held)
+                    held.discard()
                     del self._under_way[note.number]
                     self._take(_failure(held.job.path, note.reason, held.job))
-                elif isinstance(note, Lost):
-                    self._drop_assembly(held)
-                    held.ignored = True
                 else:
-                    self._read_whole(held)
+                    held.discard()
+                    held.lost = True
                 self._end_if_complete(note.number, held)
         self._count_the_lost()
 
-    def _assembly(self, held: _Open) -> Assembly:
-        if held.assembly is None:
-            folder = getattr(self.store, "folder", None)
-            held.job.writer = self.store.writer(held.job.id)
-            held.assembly = Assembly(held.job.writer, held.parts, folder)
-        return held.assembly
-
-    def _drop_assembly(self, held: _Open) -> None:
-        if held.assembly is not None:
-            held.assembly.discard()
-        held.assembly = held.job.writer = None
-
-    def _read_whole(self, held: _Open) -> None:
-        self._drop_assembly(held)
-        held.whole = held.ignored = True
-        held.tries -= 1  # that it was split is not its fault
-
     def _end_if_complete(self, number: int, held: _Open) -> None:
-        assembly = held.assembly
-        if assembly is None or number not in self._under_way or not assembly.complete:
+        if held.ended is None or held.pieces is None or held.pieces.written < held.ended.samples:
             return
-        if not assembly.joined():
-            self._read_whole(held)
-            return
-        assembly.close()
         del self._under_way[number]
-        held.job.info, duration, damaged = assembly.facts()
+        held.job.info = held.ended.info
         try:
             unchanged = stamp_of(held.job.path) == held.job.stamp
         except VideoError as error:
             self._take(_failure(held.job.path, error.reason, held.job))
             return
         if unchanged:
-            self._finish(held.job, duration, damaged)
+            self._finish(held.job, held.ended.duration, held.ended.damaged)
         else:
             reason = "changed while it was read; add it again when it is whole"
             self._take(_failure(held.job.path, reason, held.job))
 
     def _count_the_lost(self) -> None:
         for number, held in list(self._under_way.items()):
-            self._drop_assembly(held)
+            held.discard()
             held.tries += 1
-            held.ignored = False
+            held.lost = False
             if held.tries >= TRIES:
                 del self._under_way[number]
                 reason = f"its decoding ended its process {TRIES} times: damaged, or too large for the memory"
                 self._fail(held.job.path, NO_STAMP, reason, held.job)
 
     def _errands(self) -> Iterator[list[Errand]]:
-        """What each decoding task does: the long ones first, one part each; then short ones, some together."""
+        """What each decoding task does: the long ones first, one each; then short ones, some together."""
         together: list[Errand] = []
         seconds = 0.0
         for number, held in sorted(self._under_way.items(), key=lambda item: -(item[1].look.seconds or 0)):
             path, own = held.job.path, held.look.seconds
-            if held.parts > 1:
-                yield from ([Errand(number, path, held.look.parts, part)] for part in range(held.parts))
-            elif own is None or own >= ERRAND_SECONDS or held.tries:
+            if own is None or own >= ERRAND_SECONDS or held.tries:
                 yield [Errand(number, path)]
             else:
                 together.append(Errand(number, path))

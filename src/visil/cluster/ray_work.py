@@ -10,6 +10,7 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.cluster.time_parts import CannotSplit, Joint, Part, PartStream, plan_parts
 from visil.collection.identity import content_id
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
@@ -49,7 +49,6 @@ class Look:
     reason: str | None
     seconds: float | None
     """As declared."""
-    parts: list[Part] | None
     there: bool
     """Whether the node sees anything at that path."""
     node: str
@@ -57,12 +56,10 @@ class Look:
 
 @dataclass(frozen=True)
 class Errand:
-    """A video, or a part of one, to decode."""
+    """A video to decode."""
 
     number: int
     path: Path
-    parts: list[Part] | None = None
-    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,16 +73,13 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Ended:
-    """A video, or a part of one, is decoded to its end."""
+    """A video is decoded to its end."""
 
     number: int
-    part: int
     samples: int
-    """The number of the sample after its last."""
-    info: VideoInfo | None
+    info: VideoInfo
     duration: float
     damaged: int
-    joint: Joint | None
 
 
 @dataclass(frozen=True)
@@ -97,20 +91,13 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Unsplit:
-    """A video that is to be read whole: its parts would not make it."""
-
-    number: int
-
-
-@dataclass(frozen=True)
 class Lost:
     """A video whose task ended its process again and again; it, or another of that task, may be to blame."""
 
     number: int
 
 
-Note = Sampled | Ended | Failed | Unsplit | Lost
+Note = Sampled | Ended | Failed | Lost
 
 
 class Attempts:
@@ -131,24 +118,21 @@ def _too_often(attempts: Any, key: object) -> bool:
     return int(ray.get(attempts.begin.remote(str(key)))) > MOST_ATTEMPTS
 
 
-def look(row: Row, sampling: Sampling, part_samples: int, attempts: Any = None) -> Row:
-    """Hash a file, and plan its parts where it is long."""
+def look(row: Row, attempts: Any = None) -> Row:
+    """Hash a file, and ask it how long it is."""
     number, path = int(row["number"]), Path(os.fsdecode(row["path"]))
     node = _node()
     try:
         video = content_id(path)
     except VideoError as error:
-        return _as_row(Look(number, None, error.reason, None, None, os.path.lexists(path), node))
+        return _as_row(Look(number, None, error.reason, None, os.path.lexists(path), node))
     seconds: float | None = None
-    parts: list[Part] | None = None
-    try:
+    # Whatever is wrong with the file, decoding it says it better.
+    with suppress(Exception):
         if kind_of(path) == "video" and not (attempts and _too_often(attempts, row["key"])):
             with open_video(path) as (container, stream):
                 seconds = declared_duration(container, stream)
-            parts = plan_parts(path, sampling, part_samples)
-    except Exception:  # whatever it is, decoding the whole says it better
-        parts = None
-    return _as_row(Look(number, video, None, seconds, parts, True, node))
+    return _as_row(Look(number, video, None, seconds, True, node))
 
 
 def looked(row: Row) -> Look:
@@ -170,33 +154,18 @@ def decode(row: Row, sampling: Sampling, attempts: Any) -> Iterator[Row]:
 
 
 def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[Row]:
-    number, start, joint, info, damaged = errand.number, 0, None, None, 0
+    number, start = errand.number, 0
     try:
-        if errand.parts is None:
-            with stream_frames(errand.path, sampling, batch_size=BATCH) as stream:
-                for frames in stream:
-                    yield from filling.add(number, start, frames)
-                    start += len(frames)
-            info, duration, damaged = stream.info, stream.duration, stream.damaged
-        else:
-            following = errand.parts[errand.part + 1 : errand.part + 2]
-            part = PartStream(
-                errand.path, sampling, errand.parts[errand.part], following[0] if following else None
-            )
-            start = errand.parts[errand.part].start
-            for frames in part:
+        with stream_frames(errand.path, sampling, batch_size=BATCH) as stream:
+            for frames in stream:
                 yield from filling.add(number, start, frames)
                 start += len(frames)
-            info, duration, joint = part.info, part.duration, part.joint
-    except CannotSplit:
-        filling.notes.append(Unsplit(number))
     except VideoError as error:
-        filling.notes.append(Unsplit(number) if errand.parts else Failed(number, error.reason))
+        filling.notes.append(Failed(number, error.reason))
     except Exception as error:
-        reason = f"could not be read ({type(error).__name__}: {error})"
-        filling.notes.append(Unsplit(number) if errand.parts else Failed(number, reason))
+        filling.notes.append(Failed(number, f"could not be read ({type(error).__name__}: {error})"))
     else:
-        filling.notes.append(Ended(number, errand.part, start, info, duration, damaged, joint))
+        filling.notes.append(Ended(number, start, stream.info, stream.duration, stream.damaged))
 
 
 class _Filling:
