@@ -186,3 +186,14 @@ def test_a_closed_pipe_is_no_error(videos: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+def test_help_loads_no_heavy_library() -> None:
+    code = (
+        "import sys; sys.argv = ['visil', '--help']\n"
+        "from visil.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n"
+        "    print([name for name in ('torch', 'av', 'numpy', 'matplotlib') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"

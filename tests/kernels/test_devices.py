@@ -9,7 +9,7 @@ import torch
 import typer.main
 
 from visil.cli.app import app
-from visil.cli.device import VARIABLE, choose
+from visil.cli.options import DEVICE_VARIABLE, choose_device
 from visil.compare.loading import load
 from visil.errors import UsageError
 from visil.kernels.devices import VARIABLE as KNOWN
@@ -17,16 +17,16 @@ from visil.kernels.devices import chosen_device
 
 
 def test_the_variable_counts_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert VARIABLE == KNOWN
-    monkeypatch.delenv(VARIABLE, raising=False)
+    assert DEVICE_VARIABLE == KNOWN
+    monkeypatch.delenv(DEVICE_VARIABLE, raising=False)
     assert chosen_device() == torch.device("cpu")
-    monkeypatch.setenv(VARIABLE, "abacus")
+    monkeypatch.setenv(DEVICE_VARIABLE, "abacus")
     with pytest.raises(UsageError, match="VISIL_DEVICE: unknown device 'abacus': choose auto, cpu or cuda"):
         load()
     assert chosen_device("cpu") == torch.device("cpu")
-    choose(None)
-    assert os.environ[VARIABLE] == "abacus"
-    choose("cpu")
+    choose_device(None)
+    assert os.environ[DEVICE_VARIABLE] == "abacus"
+    choose_device("cpu")
     assert load().device == torch.device("cpu")
 
 
@@ -34,7 +34,7 @@ def test_the_variable_counts_where_nothing_is_said(monkeypatch: pytest.MonkeyPat
 def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="device cuda:3 was asked for, but torch finds no GPU: choose cpu"):
         chosen_device("cuda:3")
-    monkeypatch.setenv(VARIABLE, "auto")
+    monkeypatch.setenv(DEVICE_VARIABLE, "auto")
     assert chosen_device() == torch.device("cpu")
 
 
@@ -43,4 +43,4 @@ def test_commands_that_compute_have_the_option(name: str) -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     option = next(p for p in commands[name].params if p.name == "device")
     assert "--device" in option.opts
-    assert option.envvar == VARIABLE
+    assert option.envvar == DEVICE_VARIABLE

@@ -10,8 +10,9 @@ import threading
 
 import pytest
 
+from visil.progress import video_progress
 from visil.training.interrupt import stop_on_interrupt
-from visil.training.progress import step_progress, video_progress
+from visil.training.progress import step_progress
 from visil.training.trainer import Step
 
 

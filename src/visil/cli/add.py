@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from visil.cli.cluster import GpusPerActor, RayAddress, joined
-from visil.cli.device import Device, choose
+from visil.cli.options import AsJson, Device, GpusPerActor, RayAddress, choose_device, joined
+from visil.cli.output import MOST_FAILURES, failures_as_json, print_json
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
 
@@ -73,10 +72,10 @@ def add(
     ray: RayAddress = None,
     gpus_per_actor: GpusPerActor = 0.0,
     device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add files and folders. Run it again to resume, or to take in what is new or changed."""
-    choose(device)
+    choose_device(device)
     from visil.collection.discover import read_list, read_list_file
     from visil.collection.fast_decoding import decode_fast
     from visil.collection.opening import opened
@@ -113,12 +112,11 @@ def add(
             decode=decode,
         )
     if as_json:
-        failed = [{"path": path, "reason": reason} for path, reason in report.failed]
-        json.dump({"added": report.added, "unchanged": report.unchanged, "failed": failed}, sys.stdout)
-        sys.stdout.write("\n")
+        failed = failures_as_json(report.failed)
+        print_json({"added": report.added, "unchanged": report.unchanged, "failed": failed})
         return
     typer.echo(f"{report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed")
-    for path, reason in report.failed[:10]:
+    for path, reason in report.failed[:MOST_FAILURES]:
         typer.echo(f"  {printable(path)}: {reason}")
-    if len(report.failed) > 10:
-        typer.echo(f"  and {len(report.failed) - 10} more: visil info {index} --failed")
+    if len(report.failed) > MOST_FAILURES:
+        typer.echo(f"  and {len(report.failed) - MOST_FAILURES} more: visil info {index} --failed")

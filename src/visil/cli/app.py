@@ -13,7 +13,7 @@ import typer
 from visil.cli import (
     add,
     bench,
-    care,
+    collection,
     compare,
     demo,
     duplicates,
@@ -38,10 +38,10 @@ app.command("compare")(compare.compare)
 app.command("add")(add.add)
 app.command("search")(search.search)
 app.command("duplicates")(duplicates.duplicates)
-app.command("info")(care.info)
-app.command("verify")(care.verify)
-app.command("remove")(care.remove)
-app.command("judge")(care.judge)
+app.command("info")(collection.info)
+app.command("verify")(collection.verify)
+app.command("remove")(collection.remove)
+app.command("judge")(collection.judge)
 app.command("serve")(serve.serve)
 app.command("train")(train.train)
 app.command("fit-whitening")(train.fit_whitening)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.device import Device, choose
+from visil.cli.options import AsJson, Device, choose_device
+from visil.cli.output import print_json, relation, stretch
 from visil.cli.progress import frame_counter
-from visil.cli.words import clock, relation
 
 if TYPE_CHECKING:
     from visil.matching.match import Match
@@ -22,7 +20,7 @@ def compare(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A video file, or a folder of images.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The video to compare it with.")],
     device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
     ] = None,
@@ -32,7 +30,7 @@ def compare(
     ] = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""
-    choose(device)
+    choose_device(device)
     if plot is not None:
         from visil.plots.plots import check_plot_path
 
@@ -52,8 +50,7 @@ def compare(
     if plot is not None:
         match.plot(plot)
     if as_json:
-        json.dump(match.to_dict(), sys.stdout)
-        sys.stdout.write("\n")
+        print_json(match.to_dict())
         return
     _tell(match, plot)
 
@@ -70,8 +67,9 @@ def _tell(match: Match, plot: Path | None) -> None:
     if match.segments:
         table = Table("query", "target", "length", "score", box=None, pad_edge=False, header_style="dim")
         for segment in match.segments:
-            spans = (f"{clock(a)} – {clock(b)}" for a, b in (segment.query, segment.target))
-            table.add_row(*spans, f"{segment.query[1] - segment.query[0]:.0f} s", f"{segment.score:.3f}")
+            length = segment.query[1] - segment.query[0]
+            spans = stretch(segment.query), stretch(segment.target)
+            table.add_row(*spans, f"{length:.0f} s", f"{segment.score:.3f}")
         console.print(table)
     if plot is not None:
         console.print(Text(f"plot: {plot}"))

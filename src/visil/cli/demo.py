@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.words import clock
+from visil.cli.output import stretch
 
 if TYPE_CHECKING:
     from visil.demo import DemoCollection
@@ -30,9 +30,7 @@ def _pair(folder: Path) -> None:
     typer.echo(f"rendering two videos into {folder} …")
     pair = make_pair(folder)
     for query, target in pair.truth:
-        typer.echo(
-            f"shared by design: {clock(query[0])} – {clock(query[1])} and {clock(target[0])} – {clock(target[1])}"
-        )
+        typer.echo(f"shared by design: {stretch(query)} and {stretch(target)}")
     picture = folder / "match.png"
     typer.echo(f"$ visil compare {pair.query} {pair.target} --plot {picture}")
     compare(str(pair.query), str(pair.target), plot=picture)
@@ -63,5 +61,5 @@ def _tell_truth(collection: DemoCollection) -> None:
     originals = {next(video for video in collection.videos if video.name in group) for group in groups}
     for shared in collection.truth:
         if shared.query in originals:
-            a, b = (f"{clock(s)} – {clock(e)}" for s, e in (shared.query_span, shared.target_span))
-            typer.echo(f"  {shared.query.name} {a} is in {shared.target.name} at {b}")
+            there = f"{shared.target.name} at {stretch(shared.target_span)}"
+            typer.echo(f"  {shared.query.name} {stretch(shared.query_span)} is in {there}")

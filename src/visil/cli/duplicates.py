@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.cluster import RayAddress, opened_over
-from visil.cli.device import Device, choose
+from visil.cli.options import AsJson, Device, Location, RayAddress, choose_device, opened_over
+from visil.cli.output import print_json
 from visil.cli.progress import pair_progress
 from visil.errors import UsageError, printable
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def duplicates(
-    index: Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")],
+    index: Location,
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave out pairs that are less sure.")
     ] = 0.5,
@@ -28,14 +26,14 @@ def duplicates(
     ] = False,
     ray: RayAddress = None,
     device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="One row a pair and stretch.")] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A report to look at, in one file.")
     ] = None,
 ) -> None:
     """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""
-    choose(device)
+    choose_device(device)
     for file in (csv, html):  # before the work, not after it
         if file is not None and not file.parent.is_dir():
             raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
@@ -53,8 +51,7 @@ def duplicates(
 
             write_report(collection, found, html, min_confidence=min_confidence)
     if as_json:
-        json.dump(found.to_dict(), sys.stdout)
-        sys.stdout.write("\n")
+        print_json(found.to_dict())
         return
     _tell(found)
     for file in (csv, html):

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from visil.cli.cluster import RayAddress, joined
-from visil.cli.device import Device, choose
+from visil.cli.options import AsJson, Device, RayAddress, choose_device, joined
+from visil.cli.output import MOST_FAILURES, print_json
+from visil.cli.progress import evaluation_progress
 from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
-    from visil.collection import AddProgress
-    from visil.collection.extraction import OnProgress
     from visil.evaluation import Evaluation, Task
-    from visil.evaluation.scoring import OnPairs
 
 
 class Dataset(StrEnum):
@@ -74,10 +69,10 @@ def evaluate(
     ] = None,
     ray: RayAddress = None,
     device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Evaluate by a benchmark's own protocol: from videos, from a collection, or from a score file."""
-    choose(device)
+    choose_device(device)
     if scores is None and videos is None and index is None:
         raise UsageError("nothing to evaluate: give --videos, --index or --scores")
     if scores is not None and (videos is not None or index is not None or model is not None):
@@ -98,8 +93,7 @@ def evaluate(
         if fresh is not None:
             write_predictions(fresh, result.predictions)
     if as_json:
-        json.dump(result.to_dict(), sys.stdout)
-        sys.stdout.write("\n")
+        print_json(result.to_dict())
     else:
         _tell(result)
 
@@ -119,7 +113,7 @@ def _run(
 
     if scores is not None:
         return evaluate_scores(task, scores, scored_only=scored_only)
-    with _progress(quiet) as (on_add, on_pairs):
+    with evaluation_progress(quiet) as (on_add, on_pairs):
         if videos is None:
             assert index is not None
             return evaluate_index(task, index, model=model, on_pairs=on_pairs, cluster=cluster)
@@ -135,40 +129,14 @@ def _run(
         )
 
 
-@contextmanager
-def _progress(quiet: bool) -> Iterator[tuple[OnProgress | None, OnPairs | None]]:
-    """One bar that first counts files embedded, then videos compared."""
-    if quiet or not sys.stderr.isatty():
-        yield None, None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("videos")),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        adding = bar.add_task("embedding", total=None, visible=False)
-        comparing = bar.add_task("comparing", total=None, visible=False)
-
-        def on_add(state: AddProgress) -> None:
-            bar.update(adding, completed=state.files, total=state.total, visible=True)
-
-        def on_pairs(done: int, total: int, _: int) -> None:
-            bar.update(comparing, completed=done, total=total, visible=True)
-
-        yield on_add, on_pairs
-
-
 def _tell(result: Evaluation) -> None:
     typer.echo(result.task.dataset)
     for line in _lines(result.figures):
         typer.echo(f"  {line}")
-    for path, reason in result.failed[:10]:
+    for path, reason in result.failed[:MOST_FAILURES]:
         typer.echo(f"  not read: {path}: {reason}")
-    if len(result.failed) > 10:
-        typer.echo(f"  and {len(result.failed) - 10} more not read")
+    if len(result.failed) > MOST_FAILURES:
+        typer.echo(f"  and {len(result.failed) - MOST_FAILURES} more not read")
 
 
 def _lines(figures: dict[str, Any], above: str = "") -> list[str]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from visil.cli.options import AsJson
+from visil.cli.output import print_json
+
 app = typer.Typer(help="Models and weights.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_models(as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False) -> None:
+def list_models(as_json: AsJson = False) -> None:
     """Presets, and backbones with where their weights are."""
     from visil.compare.loading import default_folder
     from visil.model.backbones import BACKBONES
@@ -28,8 +29,7 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="One JSON d
             "presets": list(PRESETS),
             "backbones": {name: str(path) if path else None for name, path in found.items()},
         }
-        json.dump(listing, sys.stdout)
-        sys.stdout.write("\n")
+        print_json(listing)
         return
     typer.echo(f"default    {default.name} (on {default.backbone})")
     for name in PRESETS:

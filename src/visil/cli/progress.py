@@ -1,12 +1,14 @@
-"""Progress of long work: on standard error, and only when that is a terminal."""
+"""The progress bars of the commands; how a bar looks: :mod:`visil.progress`."""
 
 from __future__ import annotations
 
 import os
-import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from visil.progress import progress_bars
 
 if TYPE_CHECKING:
     from visil.collection import AddProgress
@@ -16,28 +18,18 @@ Counter = Callable[[str], Callable[[int], None]]
 
 @contextmanager
 def frame_counter(quiet: bool = False) -> Iterator[Counter]:
-    """Gives a counter per video: how many frames are done, how fast, and how long it will take."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _: lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """A counter for each video: how many of its frames are embedded, and how long the rest will take."""
     from visil.video import probe
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("frames"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress_bars("frames", quiet) as bars:
 
         def counter(video: str) -> Callable[[int], None]:
+            if bars is None:
+                return lambda _: None
             duration = probe(video).duration
-            task = bar.add_task(os.path.basename(video), total=duration and max(1, round(duration)))
-            return lambda done: bar.update(task, completed=done)
+            total = duration and max(1, round(duration))
+            task = bars.add_task(os.path.basename(video), total=total, figures="")
+            return lambda done: bars.update(task, completed=done)
 
         yield counter
 
@@ -45,57 +37,77 @@ def frame_counter(quiet: bool = False) -> Iterator[Counter]:
 @contextmanager
 def add_progress(quiet: bool = False) -> Iterator[Callable[[AddProgress], None] | None]:
     """A bar for ``add``: files done, frames a second, time left."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    import time
-
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        *(TextColumn("adding"), BarColumn(), MofNCompleteColumn(), TextColumn("files")),
-        *(TextColumn("{task.fields[rate]}"), TimeRemainingColumn()),
-    )
     started = time.monotonic()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, rate="")
+    with progress_bars("files", quiet) as bars:
+        if bars is None:
+            yield None
+            return
+        task = bars.add_task("adding", total=None, figures="")
 
-        def tell(state: AddProgress) -> None:
+        def show(state: AddProgress) -> None:
             rate = f"{state.frames / max(time.monotonic() - started, 1e-9):.0f} frames/s"
-            bar.update(task, completed=state.files, total=state.total, rate=rate)
+            bars.update(task, completed=state.files, total=state.total, figures=rate)
 
-        yield tell
+        yield show
 
 
 @contextmanager
 def pair_progress(quiet: bool = False) -> Iterator[Callable[[int, int, int], None] | None]:
     """A bar for ``duplicates``: videos done, pairs found, time left."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        *(TextColumn("comparing"), BarColumn(), MofNCompleteColumn(), TextColumn("videos,")),
-        *(TextColumn("{task.fields[pairs]} pairs"), TimeRemainingColumn()),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, pairs=0)
-        yield lambda done, total, pairs: bar.update(task, completed=done, total=total, pairs=pairs)
+    with progress_bars("videos,", quiet) as bars:
+        if bars is None:
+            yield None
+            return
+        task = bars.add_task("comparing", total=None, figures="0 pairs")
+        yield lambda done, total, pairs: bars.update(
+            task, completed=done, total=total, figures=f"{pairs} pairs"
+        )
 
 
 @contextmanager
 def count_progress(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
     """A bar for anything that is counted: done, in all, time left."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    with progress_bars(unit, quiet) as bars:
+        if bars is None:
+            yield None
+            return
+        task = bars.add_task("", total=None, figures="")
+        yield lambda done, total: bars.update(task, completed=done, total=total)
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+@contextmanager
+def evaluation_progress(
+    quiet: bool = False,
+) -> Iterator[tuple[Callable[[AddProgress], None] | None, Callable[[int, int, int], None] | None]]:
+    """Two bars for ``evaluate``: files embedded, then videos compared."""
+    with progress_bars("videos", quiet) as bars:
+        if bars is None:
+            yield None, None
+            return
+        adding = bars.add_task("embedding", total=None, visible=False, figures="")
+        comparing = bars.add_task("comparing", total=None, visible=False, figures="")
+
+        def on_add(state: AddProgress) -> None:
+            bars.update(adding, completed=state.files, total=state.total, visible=True)
+
+        def on_pairs(done: int, total: int, _: int) -> None:
+            bars.update(comparing, completed=done, total=total, visible=True)
+
+        yield on_add, on_pairs
+
+
+@contextmanager
+def table_progress(
+    quiet: bool = False,
+) -> Iterator[tuple[Callable[[int, int, str], None] | None, Callable[[str], None]]]:
+    """A bar over videos for ``tables``, and a function that says in front of it what is being done."""
+    with progress_bars("videos", quiet) as bars:
+        if bars is None:
+            yield None, lambda _: None
+            return
+        task = bars.add_task("reading videos", total=None, figures="")
+
+        def on_videos(done: int, total: int, _: str) -> None:
+            bars.update(task, completed=done, total=total)
+
+        yield on_videos, lambda line: bars.update(task, description=line)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.cluster import RayAddress, opened_over
-from visil.cli.device import Device, choose
+from visil.cli.options import AsJson, Device, Location, RayAddress, choose_device, opened_over
+from visil.cli.output import print_json, stretch
 from visil.cli.progress import count_progress
-from visil.cli.words import clock
 from visil.errors import printable
 
 if TYPE_CHECKING:
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def search(
-    index: Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")],
+    index: Location,
     queries: Annotated[
         list[str],
         typer.Argument(metavar="QUERY...", help="Videos, folders of images, or ids of the collection."),
@@ -38,10 +35,10 @@ def search(
     ] = None,
     ray: RayAddress = None,
     device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What in INDEX shares footage with each QUERY, and where."""
-    choose(device)
+    choose_device(device)
     answers = []
     with opened_over(index, ray) as collection:
         if first_look is not None:
@@ -53,8 +50,7 @@ def search(
             if not as_json:
                 _tell(query, hits)
     if as_json:
-        json.dump(answers[0] if len(answers) == 1 else answers, sys.stdout)
-        sys.stdout.write("\n")
+        print_json(answers[0] if len(answers) == 1 else answers)
 
 
 def _tell(query: str, hits: list[Hit]) -> None:
@@ -63,7 +59,4 @@ def _tell(query: str, hits: list[Hit]) -> None:
     for hit in related:
         typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}")
         for segment in hit.segments[:5]:
-            query_span, target_span = (
-                f"{clock(start)} – {clock(end)}" for start, end in (segment.query, segment.target)
-            )
-            typer.echo(f"         {query_span} is {target_span} there")
+            typer.echo(f"         {stretch(segment.query)} is {stretch(segment.target)} there")

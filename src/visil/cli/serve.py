@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from visil.cli.cluster import RayAddress, joined
-from visil.cli.device import Device, choose
+from visil.cli.options import Device, RayAddress, choose_device, joined
 from visil.errors import UsageError, printable
 
 
@@ -42,7 +41,7 @@ def serve(
     device: Device = None,
 ) -> None:
     """Look at a collection in the browser: search, compare, find duplicates, add. Stop with Ctrl-C."""
-    choose(device)
+    choose_device(device)
     missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from visil.cli.add import Kind
+from visil.cli.options import AsJson
+from visil.cli.output import print_json
 from visil.cli.progress import count_progress
 from visil.errors import UsageError, printable
 
@@ -83,7 +83,7 @@ def rebalance(index: IndexArgument) -> None:
 @app.command("list")
 def list_shards(
     index: IndexArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Each shard with its videos, frames, bytes and location."""
     from visil.cluster.sharded import ShardedIndex
@@ -103,8 +103,7 @@ def list_shards(
             }
             for name, one in zip(manifest.names, facts, strict=True)
         ]
-        json.dump({"shards": listed, "moving": manifest.moving, **manifest.facts}, sys.stdout)
-        sys.stdout.write("\n")
+        print_json({"shards": listed, "moving": manifest.moving, **manifest.facts})
         return
     for name, one in zip(manifest.names, facts, strict=True):
         size = f"{one.videos:8} videos {one.frames:10} frames {one.bytes / 1e6:10.1f} MB"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.evaluate import Dataset
+from visil.cli.options import AsJson
+from visil.cli.output import failures_as_json, print_json, print_left_out
+from visil.cli.progress import table_progress
 from visil.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def tables(
     ] = "model",
     seed: Annotated[int, typer.Option(min=0)] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make tables and figures of the paper: its figures beside ours, as Markdown, CSV and a picture.
 
@@ -104,7 +103,7 @@ def tables(
         *(backbone_weights, i3d_weights, clips, flat, epochs, triplets, pictures, seed, device),
     )
     made = []
-    with _progress(as_json) as (on_videos, tell):
+    with table_progress(as_json) as (on_videos, tell):
         bench = _workbench(options, on_videos, tell)
         for name in wanted:
             tell(name)
@@ -116,13 +115,11 @@ def tables(
     if as_json:
         document = {
             "tables": [one.table.to_dict() | {"files": [str(file) for file in one.files]} for one in made],
-            "failed": [{"path": path, "reason": reason} for path, reason in failed],
+            "failed": failures_as_json(failed),
         }
-        json.dump(document, sys.stdout)
-        sys.stdout.write("\n")
+        print_json(document)
         return
-    for path, reason in failed:
-        typer.echo(f"left out: {path}: {reason}", err=True)
+    print_left_out(failed)
 
 
 @dataclass(frozen=True)
@@ -200,30 +197,6 @@ def _workbench(
     )
 
 
-@contextmanager
-def _progress(
-    quiet: bool,
-) -> Iterator[tuple[Callable[[int, int, str], None] | None, Callable[[str], None]]]:
-    """A bar over videos, and a line below which says what is being done."""
-    if quiet or not sys.stderr.isatty():
-        yield None, lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading videos", total=None)
-
-        def on_videos(done: int, total: int, _: str) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield on_videos, lambda line: bar.update(task, description=line)
-
-
 def _tell(made: Made) -> None:
     from visil.paper.table_output import to_markdown
 
@@ -235,8 +208,7 @@ def _list(as_json: bool) -> None:
     from visil.paper.making import NAMES
 
     if as_json:
-        json.dump({"tables": NAMES}, sys.stdout)
-        sys.stdout.write("\n")
+        print_json({"tables": NAMES})
         return
     for name, title in NAMES.items():
         typer.echo(f"{name:15} {title}")

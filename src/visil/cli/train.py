@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from visil.cli.output import print_left_out
 from visil.errors import UsageError
 
 
@@ -97,16 +98,15 @@ def fit_whitening(
 ) -> None:
     """Fit the whitening of a backbone on videos, and write ViSiL_f+W: a model without anything trained."""
     from visil.kernels.devices import chosen_device
+    from visil.progress import video_progress
     from visil.training.fit_whitening import fit_whitening as fit
     from visil.training.fit_whitening import whitened_config
-    from visil.training.progress import video_progress
 
     pooled = _numbers("stages", stages) if stages is not None else None
     config = whitened_config(backbone, pooled, _numbers("levels", levels), dim)
     with video_progress("reading") as progress:
         result = fit(paths, config, chosen_device(device), progress)
-    for path, reason in result.failed:
-        typer.echo(f"left out: {path}: {reason}", err=True)
+    print_left_out(result.failed)
     result.model.save_pretrained(out)
     typer.echo(f"{out}: {config.name}, fitted on {result.vectors} vectors of {result.videos} videos")
 

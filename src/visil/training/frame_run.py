@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from visil.compare.visil import ViSiL
+from visil.progress import video_progress
 from visil.training.checkpoint import LAST, PREVIOUS
 from visil.training.config import TrainConfig
 from visil.training.data import Split, Tell
@@ -16,7 +17,7 @@ from visil.training.footage import CachedFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frame_stage import train_frames
 from visil.training.log import Log
-from visil.training.progress import frame_progress, video_progress
+from visil.training.progress import frame_progress
 
 FOLDER = "frame-stage"
 """In the output folder: checkpoints, log and the model as this stage leaves it."""

@@ -1,23 +1,21 @@
-"""Progress of training: on standard error, and only when that is a terminal."""
+"""The progress bars of training; how a bar looks: :mod:`visil.progress`."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from visil.progress import progress_bars
 
+if TYPE_CHECKING:
     from visil.training.trainer import Step
 
 
 @contextmanager
 def step_progress(quiet: bool = False) -> Iterator[Callable[[Step], None] | None]:
     """A bar over all epochs: triplets done, loss, triplets a second, time spent on data, time left."""
-    with _bar(quiet, "triplets,", "{task.fields[figures]}") as bar:
+    with progress_bars("triplets,", quiet) as bar:
         if bar is None:
             yield None
             return
@@ -38,7 +36,7 @@ def step_progress(quiet: bool = False) -> Iterator[Callable[[Step], None] | None
 @contextmanager
 def frame_progress(steps: int, quiet: bool = False) -> Iterator[Callable[[dict[str, Any]], None] | None]:
     """A bar over the steps of the frame stage: loss, how many views were found, frame pairs a second, time left."""
-    with _bar(quiet, "steps,", "{task.fields[figures]}") as bar:
+    with progress_bars("steps,", quiet) as bar:
         if bar is None:
             yield None
             return
@@ -49,37 +47,3 @@ def frame_progress(steps: int, quiet: bool = False) -> Iterator[Callable[[dict[s
             bar.update(task, completed=line["step"], figures=f"{figures}, data {line['data']:.0%}")
 
         yield tell
-
-
-@contextmanager
-def video_progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None] | None]:
-    """A bar over videos: how many are done, of how many, and the last one's name."""
-    with _bar(quiet, "videos", "{task.fields[name]}") as bar:
-        if bar is None:
-            yield None
-            return
-        task = bar.add_task(what, total=None, name="")
-        yield lambda done, total, path: bar.update(
-            task, completed=done, total=total, name=os.path.basename(path)
-        )
-
-
-@contextmanager
-def _bar(quiet: bool, unit: str, tail: str) -> Iterator[Progress | None]:
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        *(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn(unit),
-        ),
-        *(TextColumn(tail, markup=False), TimeRemainingColumn()),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield bar

@@ -8,6 +8,7 @@ from pathlib import Path
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.model.config import read_config
+from visil.progress import video_progress
 from visil.training.config import Augmentation, Part, TrainConfig
 from visil.training.data import Split, Tell, read_footage, triplet_sampler
 from visil.training.distributed import Processes, joined
@@ -17,7 +18,7 @@ from visil.training.frame_run import learn_frames
 from visil.training.interrupt import stop_on_interrupt
 from visil.training.memory import RememberedFootage
 from visil.training.parts import learning_parts
-from visil.training.progress import step_progress, video_progress
+from visil.training.progress import step_progress
 from visil.training.start import fit_on_footage, starting_model
 from visil.training.trainer import Outcome, Trainer
 from visil.training.transforms import Heavy, Mild, PaperPositive, PictureTransform

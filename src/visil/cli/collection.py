@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated
 
 import typer
 
+from visil.cli.options import AsJson, Location
+from visil.cli.output import print_json
 from visil.errors import UsageError, printable
-
-IndexArgument = Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")]
 
 
 def info(
-    index: IndexArgument,
+    index: Location,
     failed: Annotated[bool, typer.Option("--failed", help="List the files that could not be read.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """How many videos, frames and bytes; which model; how features are kept; what could not be read."""
     from visil.collection.opening import opened
@@ -24,8 +22,7 @@ def info(
     with opened(index, create=False) as collection:
         state = collection.info()
     if as_json:
-        json.dump(state.to_dict(), sys.stdout)
-        sys.stdout.write("\n")
+        print_json(state.to_dict())
     elif failed:
         for failure in state.failed:
             typer.echo(f"{printable(failure.path)}: {failure.reason}")
@@ -37,11 +34,11 @@ def info(
 
 
 def verify(
-    index: IndexArgument,
+    index: Location,
     repair: Annotated[
         bool, typer.Option("--repair", help="Take damaged entries out, so that adding makes them anew.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read everything in the collection and name what is damaged; exit status 1 where something is."""
     from visil.collection.opening import opened
@@ -49,8 +46,7 @@ def verify(
     with opened(index, create=False) as collection:
         problems = collection.verify(repair=repair)
     if as_json:
-        json.dump({"problems": [{"what": p.what, "reason": p.reason} for p in problems]}, sys.stdout)
-        sys.stdout.write("\n")
+        print_json({"problems": [{"what": p.what, "reason": p.reason} for p in problems]})
     else:
         for problem in problems:
             typer.echo(f"{printable(problem.what)}: {problem.reason}")
@@ -62,7 +58,7 @@ def verify(
 
 
 def remove(
-    index: IndexArgument,
+    index: Location,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids or paths of videos.")],
 ) -> None:
     """Take videos out of the collection. The files themselves are never touched."""
@@ -73,7 +69,7 @@ def remove(
 
 
 def judge(
-    index: IndexArgument,
+    index: Location,
     a: Annotated[str, typer.Argument(help="Id or path of a video.")],
     b: Annotated[str, typer.Argument(help="Id or path of another.")],
     verdict: Annotated[str, typer.Argument(help="same, different, or undo.")],

@@ -1,16 +1,35 @@
-"""``--ray ADDRESS``: the option of every command that can use a cluster."""
+"""Options and arguments that several commands share, and what choosing them does."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from visil.errors import IndexFolderError, UsageError
+
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
     from visil.collection import Index
+
+DEVICE_VARIABLE = "VISIL_DEVICE"
+"""As in :mod:`visil.kernels.devices`, which would load torch before it is known that anything is to be computed."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+Location = Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")]
+
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DEVICE",
+        envvar=DEVICE_VARIABLE,
+        help="cpu, cuda, cuda:1 or auto, which is a GPU where there is one; cpu if not given.",
+    ),
+]
 
 RayAddress = Annotated[
     str | None,
@@ -30,13 +49,17 @@ GpusPerActor = Annotated[
 ]
 
 
+def choose_device(device: str | None) -> None:
+    """Wherever the model is loaded, in this process or in one that it starts, it will be on ``device``."""
+    if device is not None:
+        os.environ[DEVICE_VARIABLE] = device
+
+
 @contextmanager
 def joined(address: str | None, *, workers: int | None = None, gpus: float = 0.0) -> Iterator[Cluster | None]:
-    """In the cluster at ``address``; None where none was named. What is wrong with it is said before any work."""
+    """In the cluster at ``address``; None where none was named. A cluster that cannot be used is an error at once."""
     if address is None:
         if gpus:
-            from visil.errors import UsageError
-
             raise UsageError("--gpus-per-actor goes with --ray")
         yield None
         return
@@ -48,7 +71,7 @@ def joined(address: str | None, *, workers: int | None = None, gpus: float = 0.0
 
 @contextmanager
 def opened_over(index: str, address: str | None, *, model: str | None = None) -> Iterator[Index]:
-    """The collection, for questions: opened here, or its shards by actors of the cluster at ``address``."""
+    """The collection, to be searched: opened here, or its shards by actors of the cluster at ``address``."""
     from visil.collection.opening import opened
 
     if address is None:
@@ -56,7 +79,6 @@ def opened_over(index: str, address: str | None, *, model: str | None = None) ->
             yield collection
         return
     from visil.cluster.manifest import is_sharded
-    from visil.errors import IndexFolderError
 
     if not is_sharded(index):
         raise IndexFolderError(index, "is not in shards, so there is nothing to spread; leave --ray out")

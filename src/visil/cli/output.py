@@ -1,0 +1,62 @@
+"""What commands print: a JSON document, or results in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from visil.errors import printable
+
+if TYPE_CHECKING:
+    from visil.matching.calibration import Verdict
+    from visil.matching.localize import Segment
+
+MOST_FAILURES = 10
+"""Files that could not be read which are named one by one."""
+
+
+def print_json(document: Any) -> None:
+    """The one JSON document that a command with ``--json`` writes to standard output."""
+    json.dump(document, sys.stdout)
+    sys.stdout.write("\n")
+
+
+def failures_as_json(failed: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """Files that could not be read, as every JSON document lists them."""
+    return [{"path": path, "reason": reason} for path, reason in failed]
+
+
+def print_left_out(failed: Sequence[tuple[str, str]]) -> None:
+    """Name on standard error the files that were left out."""
+    for path, reason in failed:
+        typer.echo(f"left out: {printable(path)}: {reason}", err=True)
+
+
+def moment(seconds: float) -> str:
+    """A time in a video, with tenths of a second where there are some: 0:12, 1:15.5, 1:02:05."""
+    from visil.plots.display import clock
+
+    return clock(seconds, tenths=round(seconds * 10) % 10 != 0)
+
+
+def stretch(span: tuple[float, float]) -> str:
+    """A stretch of a video: 0:12 – 0:24.5."""
+    return f"{moment(span[0])} – {moment(span[1])}"
+
+
+def relation(verdict: Verdict, segments: Sequence[Segment]) -> str:
+    """A verdict as a sentence: what is shared, and from where."""
+    from visil.plots.display import shared_seconds
+
+    if verdict == "unrelated":
+        return "unrelated: no shared footage found"
+    if not segments:
+        return f"{verdict}: alike, but no stretch stands out"
+    first = segments[0]
+    more = f", in {len(segments)} stretches" if len(segments) > 1 else ""
+    where = f"from {moment(first.query[0])} in the query and {moment(first.target[0])} in the target"
+    return f"{verdict}: {shared_seconds(list(segments)):.0f} s shared{more}, {where}"
