@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ablation_ranking import Judged, read_copies, some_queries
-from ablation_rows import ROWS, markdown
-from ablation_shared import Epochs, Prepared, Settings, SharedEmbedder, started, triplet_sampler
-from copy_ranking import CopySet
-from machine import machine
+from shared.ablation_prepared import Epochs, Prepared, Settings, SharedEmbedder, started, triplet_sampler
+from shared.ablation_ranking import Judged, read_copies, some_queries
+from shared.ablation_rows import ROWS, markdown
+from shared.copy_sets import CopySet
+from shared.results import as_text, machine, write
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VisilError
 from visil.files import replacing
@@ -57,13 +57,18 @@ def run_row(name: str, prepared: Prepared, sets: dict[str, Judged], out: Path) -
         outcome = trainer.run(resume=False)
         lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
         result |= {
-            "training": {"loss": asdict(config.loss), "optim": asdict(config.optim), "W": config.data.window},
+            "training": {
+                "margin": config.loss.margin,
+                "regularisation": config.loss.regularisation,
+                "W": config.data.window,
+                "lr": config.optim.lr,
+                "epochs": config.optim.epochs,
+            },
             "steps": outcome.steps,
             "best epoch": outcome.best_epoch,
             "validation mAP": {"start": outcome.start_map, "best": outcome.best_map},
             "triplets/s, vectors shared": round(_median(lines[1:], "triplets_per_second"), 1),
             "data share": round(_median(lines[1:], "data_share"), 4),
-            "log": lines,
         }
         model = ViSiL.from_pretrained(folder).to(prepared.device)
     result["seconds of training"] = round(time.perf_counter() - begun, 1)
@@ -107,7 +112,7 @@ def speed(data: Split, settings: Settings, weights: Path | None, out: Path, devi
         figures = {name: last[name] for name in ("triplets_per_second", "data_share")}
         found.append({"batch": batch, "W": window, "triplets": settings.triplets, **figures})
         print(json.dumps(found[-1]), flush=True)
-        kept.write_text(json.dumps({"machine": machine(), "speed": found}, indent=1) + "\n")
+        write(kept, {"machine": machine(), "speed": found})
 
 
 def read_training(videos: Path, aside: set[str], limit: int | None, cache: Path) -> Split:
@@ -131,9 +136,9 @@ def kept(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def write(result: dict[str, Any], out: Path) -> None:
+def write_both(result: dict[str, Any], out: Path) -> None:
     """Both files, whole or not at all."""
-    for name, text in (("ablation.json", json.dumps(result, indent=1)), ("ablation.md", markdown(result))):
+    for name, text in (("ablation.json", as_text(result)), ("ablation.md", markdown(result))):
         with replacing(out / name) as fresh:
             fresh.write_text(text + "\n", "utf-8")
 
@@ -205,11 +210,8 @@ def main() -> None:
         if name in result["rows"]:
             continue
         result["rows"][name] = run_row(name, prepared, sets, args.out)
-        write(result, args.out)
-        short = {
-            s: {k: v for k, v in f.items() if k != "1/rank"} for s, f in result["rows"][name]["mAP"].items()
-        }
-        tell(f"{name}: {json.dumps(short)}")
+        write_both(result, args.out)
+        tell(f"{name}: {json.dumps(result['rows'][name]['mAP'])}")
 
 
 def _median(lines: Sequence[dict[str, Any]], name: str) -> float:

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ablation_rows import TABLES
+from shared.ablation_rows import TABLES
 
 CURVES = {"Margin γ": "γ", "Regularisation r": "r", "Snippets W": "W"}
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 import visil
-from machine import keep
+from shared.results import as_text, keep
 from visil.collection.store import FeatureStore
 from visil.matching.blank import blank_frames
 from visil.video import Frames, is_video_path, stream_frames
@@ -104,7 +104,7 @@ def main() -> None:
         "peak memory, MiB": round(figures["peak, MiB"]),
     }
     keep("add_speed", result)
-    print(json.dumps(result, indent=1))
+    print(as_text(result))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from torch import Tensor, nn
 
 import visil
-from machine import keep
+from shared.results import keep
 from visil.kernels.cpu_backbones import FastBackbone
 from visil.model.backbones.folding import folded
 from visil.video import is_video_path, read_frames

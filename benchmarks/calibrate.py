@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import visil
-from machine import RESULTS, keep
-from real_pairs import embed_packs, random_cut
+from shared.packs import embed_packs, random_cut
+from shared.results import RESULTS, keep
 from visil.matching.calibration import Calibration
 
 LOOK_ALIKE = "same source"

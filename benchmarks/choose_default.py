@@ -21,7 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pack_frames import read_pack
+from shared.packs import read_pack
+from shared.results import write
 from visil.model.backbones import backbone_spec
 from visil.model.backbones.weights import load_into, read_checkpoint
 from visil.model.regions import regional_max
@@ -172,7 +173,7 @@ def main() -> None:
                 row |= {k: round(v, 4) for k, v in table.items()}
                 rows.append(row)
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(rows))
+        write(args.out, rows)
     rows.sort(key=lambda r: -float(str(r["mAP"])))
     for row in rows[:40]:
         print(json.dumps(row))

@@ -15,7 +15,6 @@ rounds over the whole database, as a multiple of what fp16 takes.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -27,9 +26,9 @@ import torch
 from torch import Tensor
 
 import visil
-from copy_ranking import CopySet, reciprocal_ranks
-from copyset_model import embedded_set, ranked
-from machine import keep
+from shared.copy_sets import CopySet, embedded_set, ranked, reciprocal_ranks
+from shared.results import as_text, keep
+from shared.stored_videos import stored
 from visil.bench.cpu import codes as bench_codes
 from visil.collection.store import HEADER_BYTES, FeatureStore
 from visil.kernels.cpu_hamming import coded_scores
@@ -57,17 +56,6 @@ def mean_precision(
         present = [half for half in ("easy", "hard") if (halves == half).any()]
         found[way] = {half: round(float(ranks[halves == half].mean()), 4) for half in present}
     return found
-
-
-def stored(store: FeatureStore, videos: Sequence[visil.VideoFeatures]) -> list[str]:
-    """Feature files of videos, and their ids."""
-    ids = [f"{number:032x}" for number in range(len(videos))]
-    for name, video in zip(ids, videos, strict=True):
-        assert video.blank is not None
-        writer = store.writer(name)
-        writer.append(video.vectors, video.timestamps.double().numpy(), video.blank)
-        writer.finish(video.duration or 0.0)
-    return ids
 
 
 def best_seconds(work: Callable[[], object]) -> float:
@@ -201,7 +189,7 @@ def main() -> None:
         "database": len(database),
         **compared(model, copies, queries, database),
     }
-    print(json.dumps(result, indent=1))
+    print(as_text(result))
     if not args.no_keep:
         keep("codes", result)
 

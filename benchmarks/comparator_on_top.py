@@ -22,10 +22,9 @@ import numpy as np
 import torch
 
 import visil
-from ablation_ranking import figures
-from copy_ranking import CopySet
-from copyset_model import embedded_set, ranked
-from machine import machine
+from shared.ablation_ranking import figures
+from shared.copy_sets import CopySet, embedded_set, ranked
+from shared.results import machine, write
 from visil.compare.visil import ViSiL
 from visil.model.features import VideoFeatures
 from visil.training.batches import VideoBatch, compare_all
@@ -90,9 +89,9 @@ def main() -> None:
     model = ViSiL.from_pretrained(config.out).to(args.device)
     run["CS_v with the network"] = by_network(model, copies, queries, database)
     found["runs"][args.config.stem] = run
-    kept.write_text(json.dumps(found, indent=1) + "\n")
+    write(kept, found)
     for name, line in {**found["default model"], args.config.stem: run["CS_v with the network"]}.items():
-        print(name, json.dumps({k: v for k, v in line.items() if k != "1/rank"}), flush=True)
+        print(name, json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

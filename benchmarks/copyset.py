@@ -34,26 +34,12 @@ from pathlib import Path
 
 import numpy as np
 
-from copyset_edits import APPLY, DRAW, FPS, SHORT_SIDE, Frames, Parameters, encode, resized
-from edits import Picture, read_clip
+from shared.copy_sets import LEFT_OUT
+from shared.copyset_edits import APPLY, DRAW, FPS, SHORT_SIDE, Frames, Parameters, encode, resized
+from shared.edits import Picture, read_clip
 from visil.errors import FileError, UsageError, VisilError
 
 SPLITS = {"test": ("shorts", "livestream", "sitcom"), "validation": ("demo", "drills")}
-_DRILLS = "17 23 25 26 27 28 30 31 32 39 43 44 50 136 138 142 149 150 153 155 157 162 163 164 168 175 184 197"
-LEFT_OUT = {
-    "demo": (
-        "Content-Based-Video-Retrieval-Code-recordings__mismatches__mismatch1",
-        *(f"Content-Based-Video-Retrieval-Code-recordings__recording{i}" for i in range(1, 5)),
-        "mmaction2-demo__demo_spatiotemporal_det",
-        "mmaction2-tools__data__skeleton__S001C001P001R001A001_rgb",
-        *(f"sample-videos-asl_gestures__{word}" for word in ("bird", "book")),
-        "sample-videos-preview__head-pose-face-detection-male",
-    ),
-    "drills": tuple(_DRILLS.split()),
-}
-"""Clips that show what another clip of the source shows (parts of one recording; a screen that was filmed), told by
-frames with a copy descriptor's cosine above 0.6 and by eye; the first of each group stays. The test sources have none:
-their most alike two clips are at 0.55."""
 
 FOREIGN_SHARE = 1 / 3
 LONGEST_COPY = 15.0

@@ -10,62 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
 
 import visil
-from copy_ranking import CopySet, reciprocal_ranks, report
-from machine import machine
-from visil.collection.background import Background
-
-
-def embedded(model: visil.ViSiL, files: Sequence[Path], folder: Path) -> list[visil.VideoFeatures]:
-    """Features of files, made once for each model."""
-    folder = folder / model.fingerprint() / files[0].absolute().parents[1].name
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def one(file: Path) -> visil.VideoFeatures:
-        kept = folder / f"{file.parent.name}-{file.stem}.safetensors"
-        if not kept.exists():
-            made = model.embed(file)
-            assert made.blank is not None
-            tensors = {"vectors": made.vectors.half(), "timestamps": made.timestamps, "blank": made.blank}
-            tensors["duration"] = torch.tensor(made.duration or 0.0, dtype=torch.float64)
-            save_file(tensors, kept)
-        found = load_file(kept)
-        return visil.VideoFeatures(
-            found["vectors"], found["timestamps"], float(found["duration"]), str(file), found["blank"]
-        )
-
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(one, files))
-
-
-def embedded_set(
-    model: visil.ViSiL, folder: Path, features: Path
-) -> tuple[CopySet, list[visil.VideoFeatures], list[visil.VideoFeatures]]:
-    """The set, its database and its queries."""
-    copies = CopySet.read(folder)
-    database = embedded(model, [folder / "database" / name for name in copies.database], features)
-    return copies, database, embedded(model, [folder / "queries" / name for name in copies.queries], features)
-
-
-def ranked(
-    model: visil.ViSiL, queries: Sequence[visil.VideoFeatures], database: Sequence[visil.VideoFeatures]
-) -> dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]]:
-    """Evidence and CS_v of each query with each video of the database."""
-    found: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {"evidence": [], "CS_v": []}
-    background = Background.of(model, database)
-    for query in queries:
-        matches = list(model.compare_many(query, database, common=background.beyond_typical(query)))
-        found["evidence"].append(np.array([m.evidence for m in matches]))
-        found["CS_v"].append(np.array([m.score for m in matches]))
-    return found
+from shared.copy_ranking import report
+from shared.copy_sets import embedded_set, ranked, reciprocal_ranks
+from shared.results import as_text, machine, write
 
 
 def main() -> None:
@@ -95,7 +47,7 @@ def main() -> None:
     figures["ways to read S_f"] = report(
         model.config, copies, [q.vectors for q in queries], [d.vectors for d in database]
     )
-    print(json.dumps(figures, indent=1))
+    print(as_text(figures))
     if args.scores is not None:
         table = {
             name: dict(zip(copies.database, map(float, scores), strict=True))
@@ -103,7 +55,7 @@ def main() -> None:
         }
         args.scores.write_text(json.dumps(table))
     if args.out is not None:
-        args.out.write_text(json.dumps(figures, indent=1) + "\n")
+        write(args.out, figures)
 
 
 if __name__ == "__main__":

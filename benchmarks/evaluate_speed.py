@@ -11,7 +11,6 @@ which the result says: scoring takes as long for every block. Files are 250 diff
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 import visil
-from machine import keep
+from shared.results import as_text, keep
 from visil.collection.store import FeatureStore
 from visil.evaluation.datasets.fivr import Fivr
 from visil.evaluation.scoring import score_videos
@@ -104,7 +103,7 @@ def main() -> None:
     model = visil.load(args.model, device=args.device)
     with tempfile.TemporaryDirectory() as folder:
         result = measured(model, args.share, Path(folder))
-    print(json.dumps(result, indent=1))
+    print(as_text(result))
     if not args.no_keep:
         keep("evaluate_speed", result)
 

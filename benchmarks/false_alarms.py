@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 import visil
-from machine import keep
-from pack_frames import read_pack
+from shared.packs import read_pack
+from shared.results import keep
 
 Frames = NDArray[np.uint8]
 SIDE = visil.load().config.sampling.crop

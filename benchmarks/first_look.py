@@ -13,7 +13,6 @@ are in the system's cache; one thread. Times are medians over queries.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 import time
@@ -25,10 +24,9 @@ import torch
 import torch.nn.functional as F
 
 import visil
-from codes import stored
-from copy_ranking import CopySet
-from copyset_model import embedded_set
-from machine import keep
+from shared.copy_sets import CopySet, embedded_set
+from shared.results import as_text, keep
+from shared.stored_videos import stored
 from visil.collection import Hit, Index
 from visil.collection.catalogue import NewVideo
 from visil.collection.first_look import FILE
@@ -162,7 +160,7 @@ def main() -> None:
             with index:
                 result["larger collection"] = prepared(index) | larger(index, queries[-QUERIES:])
     result["load after"] = round(os.getloadavg()[0], 2)
-    print(json.dumps(result, indent=1))
+    print(as_text(result))
     if not args.no_keep:
         keep("first_look", result)
 

@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from machine import machine
+from shared.results import as_text, machine, write
 from visil.model.comparator import Comparator
 from visil.model.similarity import Reduction
 
@@ -29,7 +29,7 @@ Scores = NDArray[np.float64]
 def pack(copyset: Path, features: Path, index: Path, out: Path, videos: int) -> None:
     """Gather features into one file."""
     import visil
-    from copyset_model import embedded_set
+    from shared.copy_sets import embedded_set
 
     model = visil.load()
     copies, database, queries = embedded_set(model, copyset, features)
@@ -126,10 +126,10 @@ def run(file: Path, model: Path | None, out: Path | None, device: str) -> None:
             "top 100 the same": round(float(np.mean(top)), 4),
             "largest difference of a score": float(f"{np.abs(found - exact).max():.2g}"),
         }
-    print(json.dumps(result, indent=1), f"({known} originals)")
+    print(as_text(result), f"({known} originals)")
     if out is not None:
         kept = json.loads(out.read_text()) if out.exists() else []
-        out.write_text(json.dumps([*kept, result], indent=1) + "\n")
+        write(out, [*kept, result])
 
 
 def main() -> None:

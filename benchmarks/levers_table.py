@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copy_ranking import CopySet
-from levers import ROWS
+from shared.copy_sets import CopySet
+from shared.levers_rows import ROWS
+from shared.results import write
 
 SHOWN = ("easy", "hard", "buried", "picture-in-picture", "split-screen")
 
@@ -78,7 +79,7 @@ def main() -> None:
     base = next(np.array(row["after"]["1/rank"])[hard] for row in rows if row["row"] == "base")
     lines = [line(row, base, hard) for row in rows]
     if args.to is not None:
-        args.to.write_text(json.dumps(lines, indent=1) + "\n")
+        write(args.to, lines)
     print(markdown(lines))
 
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import keep
+from shared.results import keep
 
 
 def peak_mib() -> float:

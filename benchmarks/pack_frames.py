@@ -11,16 +11,14 @@ import argparse
 import io
 import random
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 import visil
-from edits import EDITS, read_clip, write_clip
+from shared.edits import EDITS, read_clip, write_clip
+from shared.packs import write_packs
 from visil.errors import VideoError
 from visil.video import Sampling, is_video_path, read_frames
 
@@ -44,42 +42,6 @@ def edited(job: tuple[Path, str, str, bool, Sampling]) -> tuple[str, list[bytes]
         copy = Path(folder) / "copy.mp4"
         write_clip(EDITS[kind](read_clip(path), rng, heavy), copy)
         return f"{clip_id}|{kind}|{strength}", jpegs(copy, sampling)
-
-
-def write_pack(target: Path, videos: list[tuple[str, list[bytes]]]) -> None:
-    """All videos in one file."""
-    data = b"".join(frame for _, frames in videos for frame in frames)
-    sizes = [len(frame) for _, frames in videos for frame in frames]
-    np.savez(
-        target,
-        data=np.frombuffer(data, np.uint8),
-        sizes=np.array(sizes, np.int64),
-        names=np.array([name for name, _ in videos]),
-        lengths=np.array([len(frames) for _, frames in videos], np.int64),
-    )
-    print(f"{target.name}: {len(videos)} videos, {len(sizes)} frames, {len(data) / 1e6:.1f} MB")
-
-
-def write_packs(folder: Path, name: str, videos: list[tuple[str, list[bytes]]]) -> None:
-    """In two halves, so that each travels alone."""
-    half = len(videos) // 2
-    write_pack(folder / f"{name}1.npz", videos[:half])
-    write_pack(folder / f"{name}2.npz", videos[half:])
-
-
-def read_pack(path: Path) -> Iterator[tuple[str, NDArray[np.uint8]]]:
-    """Yield (name, frames uint8 [T, H, W, 3])."""
-    with np.load(path) as pack:
-        data, sizes = pack["data"].tobytes(), pack["sizes"]
-        ends = np.cumsum(sizes)
-        at = 0
-        for name, length in zip(pack["names"].tolist(), pack["lengths"].tolist(), strict=True):
-            frames = [
-                np.asarray(Image.open(io.BytesIO(data[ends[i] - sizes[i] : ends[i]])).convert("RGB"))
-                for i in range(at, at + length)
-            ]
-            at += length
-            yield name, np.stack(frames)
 
 
 def main() -> None:

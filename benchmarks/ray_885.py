@@ -9,7 +9,6 @@ features are those of the local collection, and whether shards (as actors of wha
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from importlib.metadata import version
@@ -19,8 +18,8 @@ from typing import Any
 import torch
 
 import visil
-from machine import machine
-from two_nodes import TwoNodes, two_nodes
+from shared.results import RESULTS, as_text, machine, write
+from shared.two_nodes import TwoNodes, two_nodes
 from visil.cluster.actors import RayShards
 from visil.cluster.making import create
 from visil.cluster.ray_extraction import over
@@ -37,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("videos", type=Path)
     parser.add_argument("local", type=Path)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "ray_885.json")
+    parser.add_argument("--out", type=Path, default=RESULTS / "ray_885.json")
     parser.add_argument("--keep", type=Path, help="A folder for the collections that are made.")
     parser.add_argument("--most", type=int, help="Only so many of the local collection's videos.")
     arguments = parser.parse_args()
@@ -72,8 +71,8 @@ def main() -> None:
             "search": search(index, local, work / "shards"),
         }
     result["run"]["note"] = "both nodes share two cores: not a measure of speed"
-    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    write(arguments.out, result)
+    print(as_text(result))
 
 
 class Watch:

@@ -18,7 +18,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from machine import keep
+from shared.results import keep
 from visil.video import is_video_path
 
 WAYS = {

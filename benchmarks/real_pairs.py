@@ -10,7 +10,6 @@ Half of the queried clips tune, the other half test; no clip is in both.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,17 +17,15 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 from scipy.ndimage import find_objects, label
 from torch import Tensor
 
 import visil
-from copyset import LEFT_OUT
-from pack_frames import read_pack
+from shared.packs import Span, embed_packs, random_cut
+from shared.results import as_text, write
 from visil.matching.localize import LocalizeConfig, localize
 from visil.matching.localize import Path as Stretch
 
-Span = tuple[int, int]
 Box = tuple[Span, Span]
 """(query frames, target frames), inclusive."""
 
@@ -43,39 +40,10 @@ class Pair:
     kinds: list[str]
 
 
-def embed_packs(model: visil.ViSiL, packs: Path, name: str) -> dict[str, Tensor]:
-    """{video: region vectors}, half precision; kept beside the packs, since it takes minutes.
-
-    Clips that were cut from one recording are left out (``copyset.LEFT_OUT``): nobody could tell them apart.
-    """
-    cache = packs / f"features-{name}.safetensors"
-    if cache.exists():
-        features = load_file(cache)
-    else:
-        features = {}
-        for pack in sorted(packs.glob("*.npz")):
-            for video, frames in read_pack(pack):
-                features[video] = model.embed_frames(frames).vectors.half()
-                if len(features) % 200 == 0:
-                    print(f"{len(features)} videos embedded", flush=True)
-        save_file(features, cache)
-    left_out = {f"{source}/{clip}" for source, clips in LEFT_OUT.items() for clip in clips}
-    return {video: vectors for video, vectors in features.items() if video.split("|")[0] not in left_out}
-
-
 def string_together(parts: list[Tensor], shared: list[int]) -> tuple[Tensor, list[Span]]:
     """Parts end to end; the frames that parts ``shared`` take up."""
     starts = np.cumsum([0, *(len(p) for p in parts)])
     return torch.cat(parts), [(int(starts[i]), int(starts[i + 1]) - 1) for i in shared]
-
-
-def random_cut(frames: int, rng: random.Random) -> Span:
-    """Which frames of an edited copy are used: all of them, or 60 % and more of those of longer ones."""
-    if frames < 5 or rng.random() < 0.3:
-        return 0, frames - 1
-    length = rng.randint(round(0.6 * frames), frames)
-    first = rng.randint(0, frames - length)
-    return first, first + length - 1
 
 
 def shown(span: Span, cut: Span, frames: int) -> Span:
@@ -243,8 +211,8 @@ def main() -> None:
         "test": judge(testing, config, plain),
     }
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    write(args.out, result)
+    print(as_text(result))
     if args.write_model is not None:
         model.config = replace(model.config, localize=replace(config, faint=args.faint))
         model.save_pretrained(args.write_model)

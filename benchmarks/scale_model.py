@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from machine import RESULTS, keep
+from shared.results import RESULTS, keep
 
 SIZES = {"1 M": 10**6, "100 M": 10**8, "1 G": 10**9}
 MONTH_S = 30 * 86400.0

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.results import RESULTS, write
 from visil.errors import FileError, UsageError, VisilError
 
 Scores = Mapping[str, Mapping[str, float]]
@@ -158,9 +159,9 @@ def main() -> None:
     if args.markdown:
         args.markdown.write_text(text)
     if args.keep:
-        args.json = Path(__file__).parent / "results" / f"{args.keep}.json"
+        args.json = RESULTS / f"{args.keep}.json"
     if args.json:
-        args.json.write_text(json.dumps(result, indent=1) + "\n")
+        write(args.json, result)
 
 
 def _first(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -25,29 +25,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import visil
-from machine import keep
-from real_pairs import embed_packs
+from shared.packs import embed_packs
+from shared.results import keep
+from shared.stored_videos import store_video
 from visil.collection.candidates import CandidateIndex, Probes, frame_vectors, lists_for, trained_ivf
-from visil.collection.catalogue import NewVideo
 from visil.collection.collection import Index
-from visil.collection.identity import Stamp
 
 FRAMES = 100
 QUERY_FRAMES = 60
 LINKED = 1000
-
-
-def store_video(index: Index, name: str, vectors: Tensor) -> None:
-    """A video whose features are known, without a file behind it."""
-    video = name.encode().hex().ljust(32, "0")[-32:]
-    writer = index.store.writer(video)
-    writer.append(
-        vectors, np.arange(len(vectors), dtype=np.float64), torch.zeros(len(vectors), dtype=torch.bool)
-    )
-    frames = writer.finish(float(len(vectors)))
-    index.catalogue.add(
-        NewVideo(video, frames, float(frames), 256, 256, "", None, 0, 0), f"/{name}", Stamp(0, 0)
-    )
 
 
 def real_recall(

@@ -33,8 +33,8 @@ import torch
 import torch.nn.functional as F
 
 import visil
-from machine import keep
-from search_scale import store_video
+from shared.results import keep
+from shared.stored_videos import store_video
 from visil.client import Client, ServerError
 from visil.demo import photograph, render_scene, write_video
 

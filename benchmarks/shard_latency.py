@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import visil
-from machine import keep
+from shared.results import keep
 from visil.cluster.making import create
 from visil.cluster.sharded import ShardedIndex
 from visil.collection import Hit, Index

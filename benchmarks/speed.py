@@ -20,7 +20,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from machine import keep
+from shared.results import keep
 from visil.compare.visil import ViSiL
 from visil.model.backbones import BACKBONES, EfficientNetLite, ResNet50
 from visil.model.backbones.folding import folded

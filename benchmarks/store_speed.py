@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 import visil
-from machine import keep
+from shared.results import keep
 from visil.collection import Index, entries
 from visil.collection.opening import opened
 from visil.collection.receiving import file_of, receiver

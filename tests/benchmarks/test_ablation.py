@@ -24,19 +24,19 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def rows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("ablation_rows")
+    return importlib.import_module("shared.ablation_rows")
 
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("ablation_shared")
+    return importlib.import_module("shared.ablation_prepared")
 
 
 @pytest.fixture
 def ranking(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("ablation_ranking")
+    return importlib.import_module("shared.ablation_ranking")
 
 
 def test_figures_are_the_means_of_hand_counted_ranks(ranking: ModuleType) -> None:
@@ -131,7 +131,7 @@ def test_a_rows_training_is_the_papers_recipe_but_for_time(
 
 def test_joined_clips_make_triplets_that_name_the_clips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    joining = importlib.import_module("ablation_joined")
+    joining = importlib.import_module("shared.ablation_joined")
     monkeypatch.setattr(joining, "FRAMES", 20)
     clips = footage()
     lengths = [len(clips.times(video)) for video in range(len(clips))]

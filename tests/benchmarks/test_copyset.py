@@ -31,7 +31,7 @@ def copyset(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.fixture
 def edits(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("copyset_edits")
+    return importlib.import_module("shared.copyset_edits")
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ablation_shared import on_device
-from copy_ranking import CopySet, reciprocal_ranks
+from shared.ablation_prepared import on_device
+from shared.copy_sets import CopySet, reciprocal_ranks
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.training.batches import VideoBatch, compare_all
@@ -49,7 +49,6 @@ def figures(copies: CopySet, scores: NDArray[np.float64]) -> dict[str, Any]:
     found |= {"all": _mean(ranks), "error": round(float(ranks.std() / len(ranks) ** 0.5), 4)}
     found |= {"look-alikes": _mean(alike)}
     found |= {f"hard, {s}": _mean(ranks[settings == s]) for s in dict.fromkeys(settings[halves == "hard"])}
-    found["1/rank"] = [round(float(rank), 4) for rank in ranks]
     return found
 
 

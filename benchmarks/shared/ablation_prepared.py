@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ablation_joined import joined_epoch
-from ablation_rows import ROWS, Row
+from shared.ablation_joined import joined_epoch
+from shared.ablation_rows import ROWS, Row
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.attention import ContextAttention

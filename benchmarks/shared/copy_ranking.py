@@ -6,16 +6,14 @@ product itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shared.copy_sets import CopySet, reciprocal_ranks
 from visil.kernels import FrameMatrix
 from visil.matching.localize import WALL, LocalizeConfig, Localizer, walled_spans
 from visil.model.config import ViSiLConfig
@@ -23,33 +21,6 @@ from visil.model.config import ViSiLConfig
 Matrix = NDArray[np.float32]
 SLOPES = (0.75, 1.0, 1.33)
 LONGEST = 4
-
-
-@dataclass(frozen=True)
-class CopySet:
-    """Names of the database's and the queries' files, and which original belongs to each query."""
-
-    database: list[str]
-    queries: list[str]
-    truth: list[int]
-    halves: list[str]
-    settings: list[str]
-    edits: list[list[str]]
-
-    @classmethod
-    def read(cls, folder: Path) -> CopySet:
-        """From what ``copyset.py`` wrote."""
-        truth = json.loads((folder / "truth.json").read_text())
-        database = list(truth["database"])
-        queries = truth["queries"]
-        return cls(
-            database,
-            [q["file"] for q in queries],
-            [database.index(q["original"]) for q in queries],
-            [q["half"] for q in queries],
-            [q["setting"] for q in queries],
-            [[e["name"] for e in q["edits"]] for q in queries],
-        )
 
 
 def frame_matrices(
@@ -112,11 +83,6 @@ def chamfer_both(wide: Matrix, spans: Sequence[tuple[int, int]]) -> NDArray[np.f
             for start, stop in spans
         ]
     )
-
-
-def reciprocal_ranks(scores: Sequence[NDArray[np.float64]], truth: Sequence[int]) -> NDArray[np.float64]:
-    """1 / rank of the right answer for each query; ties count against it."""
-    return np.array([1 / int((s >= s[t]).sum()) for s, t in zip(scores, truth, strict=True)])
 
 
 def ways(threshold: float) -> dict[str, Callable[[Matrix, Sequence[tuple[int, int]]], NDArray[np.float64]]]:

@@ -16,7 +16,7 @@ import av
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
-from edits import Picture
+from shared.edits import Picture
 
 FPS = 15
 SHORT_SIDE = 256
