@@ -15,7 +15,7 @@ import pytest
 
 from synthetic import write_video
 from visil.demo import photograph, render_scene
-from visil.video.frames import Image
+from visil.video import Image
 
 
 def visil(*arguments: str | os.PathLike[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ from visil.cli import main
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene
-from visil.video.frames import Image
+from visil.video import Image
 
 FPS = 6
 SIZE = (160, 120)

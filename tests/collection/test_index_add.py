@@ -264,7 +264,7 @@ def test_a_file_that_one_may_not_read_is_tried_again_though_its_time_stamp_is_th
 ) -> None:
     (path,) = films("a.mp4")
     with monkeypatch.context() as patch:
-        patch.setattr("visil.video.paths.os.access", lambda _, how, **__: how != os.R_OK)
+        patch.setattr("visil.video.container.os.access", lambda _, how, **__: how != os.R_OK)
         assert empty.add(path).failed == [(str(path), "permission denied")]
     assert [failure.reason for failure in empty.info().failed] == ["permission denied"]
     assert counts(empty.add(path)) == (1, 0, 0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import visil
 from synthetic import write_video
 from visil.demo import photograph, render_scene
-from visil.video.frames import Image
+from visil.video import Image
 
 
 @pytest.fixture(scope="module")

@@ -36,8 +36,7 @@ from visil.demo import (
     write_video,
 )
 from visil.errors import UsageError
-from visil.video import frames_at, probe, read_frames
-from visil.video.frames import Image
+from visil.video import Image, frames_at, probe, read_frames
 
 SMALL = (128, 72)
 

@@ -20,7 +20,7 @@ from visil.cli import main
 from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene
 from visil.evaluation import DATASETS
-from visil.video.frames import Image
+from visil.video import Image
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visil.video.clock import ALWAYS_BELIEVED, LONGEST_HELD_VIDEO, Clock
+from visil.video.decoding import ALWAYS_BELIEVED, LONGEST_HELD_VIDEO, Clock
 
 
 def run(

@@ -74,7 +74,7 @@ def test_permission_denied(tmp_path: Path) -> None:
 
 def test_permission_denied_by_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_video(tmp_path / "secret.mp4", stamped_frames(5))
-    monkeypatch.setattr("visil.video.paths.os.access", lambda *_: False)
+    monkeypatch.setattr("visil.video.container.os.access", lambda *_: False)
     assert reason(path) == "permission denied"
 
 

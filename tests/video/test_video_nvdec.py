@@ -25,12 +25,11 @@ from visil.cli import main
 from visil.errors import UsageError, VideoError
 from visil.model import presets
 from visil.video import Frames, FrameStream, Sampling, decoders, nvdec, stream_frames
-from visil.video.colour import FULL, LIMITED, Colour
 from visil.video.decoders import chosen, decode_with, decoded_frames, on_device
-from visil.video.geometry import Size
 from visil.video.nv12 import Pictures, resampling, rgb_from_ycbcr
 from visil.video.nvdec import NvdecStream, why_not, why_not_file
 from visil.video.nvdec_plan import Unfit, referred_to
+from visil.video.pictures import FULL, LIMITED, Colour, Size
 
 CPU = torch.device("cpu")
 SMALL = Sampling(resize=128, crop=112)

@@ -15,8 +15,14 @@ from PIL import Image as pillow
 from synthetic import read_stamps, stamped_frames, write_video
 from visil.errors import UsageError
 from visil.video import Sampling, probe, read_frames
-from visil.video.geometry import Orientation, Size, believable_pixel_aspect, middle, scaled_to_shorter
-from visil.video.picture import Converter
+from visil.video.pictures import (
+    Converter,
+    Orientation,
+    Size,
+    believable_pixel_aspect,
+    middle,
+    scaled_to_shorter,
+)
 
 Image = NDArray[np.uint8]
 RED, GREEN, BLUE, WHITE = (200, 20, 20), (20, 200, 20), (20, 20, 200), (230, 230, 230)
@@ -241,7 +247,7 @@ def test_a_resolution_that_changes_midway(tmp_path: Path) -> None:
 
 
 def test_the_centre_is_cropped_where_the_authors_crop() -> None:
-    from visil.video.geometry import centre_crop
+    from visil.video.pictures import centre_crop
 
     image = np.arange(256 * 455 * 3, dtype=np.uint64).astype(np.uint8).reshape(256, 455, 3)
     assert np.array_equal(centre_crop(image, 224), image[16:240, 115:339])

@@ -18,7 +18,7 @@ from synthetic import read_stamps, stamped_frames, write_video
 from visil.errors import UsageError
 from visil.video import Sampling, read_frames, stream_frames
 from visil.video.decoding import Decoder
-from visil.video.skipping import Skipper
+from visil.video.sampling import Skipper
 
 SMALL = Sampling(resize=256, crop=224)
 

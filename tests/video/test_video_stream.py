@@ -236,7 +236,7 @@ def test_batches_already_taken_are_not_held(tmp_path: Path) -> None:
 
 
 def test_only_sampled_frames_are_converted(ten_seconds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from visil.video.picture import Converter
+    from visil.video.pictures import Converter
 
     converted: list[int] = []
     square = Converter.square
@@ -251,7 +251,7 @@ def test_only_sampled_frames_are_converted(ten_seconds: Path, monkeypatch: pytes
 
 
 def test_a_held_frame_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from visil.video.picture import Converter
+    from visil.video.pictures import Converter
 
     path = write_video(tmp_path / "held.mp4", stamped_frames(2), timestamps=[0.0, 50.0])
     converted: list[int] = []

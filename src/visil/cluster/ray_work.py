@@ -22,9 +22,8 @@ from visil.collection.identity import content_id
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
 from visil.video import Frames, Sampling, VideoInfo, stream_frames
-from visil.video.container import open_video
+from visil.video.container import kind_of, open_video
 from visil.video.decoding import declared_duration
-from visil.video.paths import kind_of
 
 if TYPE_CHECKING:
     from visil.compare.visil import ViSiL

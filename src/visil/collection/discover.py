@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from visil.errors import UsageError, VideoError, printable
+from visil.video.container import is_video_path
 from visil.video.images import list_images
-from visil.video.paths import is_video_path
 
 
 def discover(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Path]:

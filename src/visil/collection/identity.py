@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from visil.errors import VideoError
+from visil.video.container import kind_of, reason_of_os_error
 from visil.video.images import list_images
-from visil.video.paths import kind_of, reason_of_os_error
 
 DIGEST_BYTES = 16
 

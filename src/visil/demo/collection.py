@@ -13,7 +13,7 @@ from visil.demo.edits import Edit, border, colour, crop, edited, mirror, overlay
 from visil.demo.scenes import photograph, render_scene
 from visil.demo.writer import write_video
 from visil.errors import UsageError, printable
-from visil.video.frames import Image
+from visil.video import Image
 
 Span = tuple[float, float]
 Size = tuple[int, int]

@@ -16,7 +16,7 @@ import numpy as np
 
 from visil.demo.scenes import FPS
 from visil.errors import UsageError
-from visil.video.frames import Image
+from visil.video import Image
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from visil.demo.edits import border, colour, crop, edited, overlay, recode, spee
 from visil.demo.scenes import FPS, SIZE, photograph, render_scene
 from visil.demo.writer import write_video
 from visil.errors import UsageError, printable
-from visil.video.frames import Image
+from visil.video import Image
 
 Span = tuple[float, float]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from visil.errors import UsageError
-from visil.video.frames import Image
+from visil.video import Image
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from visil.errors import UsageError, printable
 from visil.files import replacing
-from visil.video.frames import Image
+from visil.video import Image
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

@@ -11,7 +11,7 @@ from glob import escape
 from pathlib import Path, PurePosixPath
 
 from visil.errors import FileError, UsageError
-from visil.video.paths import VIDEO_SUFFIXES, is_video_path
+from visil.video.container import VIDEO_SUFFIXES, is_video_path
 
 PATTERN = "{id}.*"
 

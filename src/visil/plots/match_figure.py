@@ -29,7 +29,7 @@ from visil.plots.panels import (
     draw_stretches,
     draw_thumbnails,
 )
-from visil.video.frames import Image
+from visil.video import Image
 
 AREA = 27.0
 """Square inches of S_f."""

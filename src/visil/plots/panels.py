@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from visil.matching.localize import Segment
 from visil.plots.display import Axis, lanes, shrink, ticks
-from visil.video.frames import Image
+from visil.video import Image
 
 INK, FAINT, TRACK = "#1b1f27", "#5b6472", "#e9ecf0"
 LANE = 0.085

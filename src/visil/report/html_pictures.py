@@ -18,8 +18,7 @@ from visil.errors import VisilError
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
 from visil.plots.display import Axis, shrink
-from visil.video import frames_at
-from visil.video.frames import Image
+from visil.video import Image, frames_at
 
 FramesAt = Callable[[str, list[float], int], list[Image]]
 """Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""

@@ -8,11 +8,11 @@ Whatever is wrong with a file ends as a :class:`visil.errors.VideoError`.
 PyAV and Pillow are imported on first use, so importing this package is quick.
 """
 
-from visil.video.frames import Frames
+from visil.video.container import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_video_path
+from visil.video.frames import Frames, FrameStream, read_frames, stream_frames
 from visil.video.info import VideoInfo, probe
-from visil.video.paths import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_video_path
+from visil.video.pictures import Image
 from visil.video.sampling import Sampling
-from visil.video.stream import FrameStream, read_frames, stream_frames
 from visil.video.thumbnails import frames_at
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "VIDEO_SUFFIXES",
     "FrameStream",
     "Frames",
+    "Image",
     "Sampling",
     "VideoInfo",
     "frames_at",

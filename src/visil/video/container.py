@@ -1,4 +1,4 @@
-"""Opening a video file with FFmpeg, and nothing but that file.
+"""What may be opened: which paths are videos, and a video file opened by FFmpeg, and nothing but that file.
 
 FFmpeg opens far more than files: URLs, playlists that name other files, devices. A path given by a user may
 be hostile, so it is always opened as a plain file, and only by demuxers that read one file from end to end.
@@ -7,16 +7,29 @@ be hostile, so it is always opened as a plain file, and only by demuxers that re
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from visil.errors import VideoError
-from visil.video.paths import AnyPath, kind_of, reason_of_os_error
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
+
+AnyPath = str | PathLike[str]
+
+# fmt: off
+VIDEO_SUFFIXES = frozenset((
+    ".3g2", ".3gp", ".asf", ".avi", ".dv", ".f4v", ".flv", ".gif", ".h264", ".h265", ".hevc", ".ivf", ".m1v",
+    ".m2t", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".mts", ".mxf", ".nut", ".ogm",
+    ".ogv", ".rm", ".rmvb", ".ts", ".vob", ".webm", ".wmv", ".wtv", ".y4m",
+))
+# fmt: on
+IMAGE_SUFFIXES = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"))
 
 # Containers of real videos, all of them one self-contained file. Not here, on purpose: hls, dash, concat,
 # sdp, rtsp, image2, imf, lavfi, tty, vobsub, mlv and the like, which read other files, the network or text.
@@ -31,8 +44,54 @@ AUDIO_DEMUXERS = "aac,ac3,aiff,amr,ape,caf,eac3,flac,mp3,w64,wav,wv"
 # 16K video. More than this in one frame is damage or an attack, and would take gigabytes to decode.
 MAX_PIXELS = 15360 * 8640
 
-
 FAST_OPTIONS = {"skip_frame": "bidir", "skip_loop_filter": "all"}
+
+
+def is_video_path(path: AnyPath) -> bool:
+    """Whether a path is named like a video file. Looks at the name only."""
+    return _suffix(path) in VIDEO_SUFFIXES
+
+
+def is_image_path(path: AnyPath) -> bool:
+    """Whether a path is named like an image file. Looks at the name only; GIF counts as both."""
+    return _suffix(path) in IMAGE_SUFFIXES
+
+
+def kind_of(path: AnyPath) -> Literal["video", "image", "folder"]:
+    """What to read a path as; a :class:`VideoError` where there is nothing local and regular to read."""
+    try:
+        name = os.fspath(path)
+        status = os.stat(name)
+        if stat.S_ISDIR(status.st_mode):
+            return "folder"
+        if not stat.S_ISREG(status.st_mode):
+            raise VideoError(path, "not a regular file (a pipe, socket or device)")
+        if not os.access(name, os.R_OK):
+            raise VideoError(path, "permission denied")
+    except (OSError, ValueError) as error:
+        raise VideoError(path, reason_of_os_error(error)) from error
+    if status.st_size == 0:
+        raise VideoError(path, "the file is empty")
+    # An animated GIF is a video; every other image is one frame.
+    return "image" if is_image_path(name) and not is_video_path(name) else "video"
+
+
+def reason_of_os_error(error: OSError | ValueError) -> str:
+    """What the operating system had against a path, in plain words."""
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return "no such file"
+        case PermissionError():
+            return "permission denied"
+        case OSError(strerror=str(said)) if said:
+            return said[0].lower() + said[1:]
+        case OSError():
+            return "cannot be read"
+    return "no such file: its name holds characters that no file name can"
+
+
+def _suffix(path: AnyPath) -> str:
+    return Path(path).suffix.lower()
 
 
 @contextmanager
@@ -70,8 +129,7 @@ def open_video(
         "format_whitelist": f"{VIDEO_DEMUXERS},{AUDIO_DEMUXERS}",
         "protocol_whitelist": "file",
     }
-    # For the decoders that look into the file while it is opened. Before 17, PyAV crashes on options for
-    # streams that it comes to know only then, as in MPEG-TS.
+    # Also for the decoders that look into the file while it is opened.
     decoder_options = {"max_pixels": str(MAX_PIXELS)}
     with plain_errors(path):
         try:
@@ -79,7 +137,7 @@ def open_video(
             container = av.open(
                 "file:" + os.path.abspath(path),
                 mode="r",
-                options=decoder_options if pyav_version() >= 17 else {},
+                options=decoder_options,
                 container_options=container_options,
                 **_lenient_metadata(),
             )
@@ -98,14 +156,9 @@ def open_video(
 
 def _lenient_metadata() -> dict[str, Any]:
     """Names in the file that are not UTF-8 are no reason to refuse it; from 19 on, PyAV needs no telling."""
-    return {"metadata_errors": "replace"} if pyav_version() < 19 else {}
-
-
-def pyav_version() -> int:
-    """PyAV's major version."""
     import av
 
-    return int(av.__version__.split(".")[0])
+    return {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
 
 
 def _video_stream(container: InputContainer, path: AnyPath) -> VideoStream:

@@ -11,12 +11,11 @@ from typing import Literal, get_args
 import torch
 
 from visil.errors import UsageError
-from visil.video.frames import Frames
+from visil.video.container import AnyPath
+from visil.video.frames import Frames, FrameStream
 from visil.video.nvdec import GpuFrames, NvdecStream, tell, why_not
 from visil.video.nvdec_plan import Unfit
-from visil.video.paths import AnyPath
-from visil.video.sampling import Sampling
-from visil.video.stream import DEFAULT_SAMPLING, FrameStream
+from visil.video.sampling import DEFAULT_SAMPLING, Sampling
 
 logger = logging.getLogger("visil")
 

@@ -1,16 +1,36 @@
-"""Frames: what this package hands out, pictures with the time each was taken from."""
+"""Frames, pictures with the time each was taken from: streamed in batches, however long the video is."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-Image = NDArray[np.uint8]
-"""One picture, [height, width, 3], RGB."""
+from visil.errors import UsageError
+from visil.video import images
+from visil.video.container import AnyPath, kind_of, open_video, plain_errors
+from visil.video.decoding import Decoder, TimedFrame, frame_rate
+from visil.video.info import VideoInfo, image_info, video_info
+from visil.video.opencv import resize_and_crop
+from visil.video.pictures import Converter, Image
+from visil.video.sampling import (
+    DEFAULT_SAMPLING,
+    Sampling,
+    Skipper,
+    TimeGrid,
+    believable_rate,
+    every_nth,
+    stamp_tolerance,
+)
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
 
 
 class Sample(NamedTuple):
@@ -51,3 +71,152 @@ def batched(samples: Iterable[Sample], batch_size: int, side: int) -> Generator[
             batch = []
     if batch:
         yield Frames.from_samples(batch, side)
+
+
+class FrameStream:
+    """An iterator over a video's :class:`Frames`, a batch at a time.
+
+    Made by :func:`stream_frames`. Opening it decodes the first frame, so what is no video fails at once. Use
+    it in a ``with`` block, or read it to the end, or call :meth:`close`: all three close the file.
+    """
+
+    info: VideoInfo
+    """What the file says about itself."""
+    duration: float
+    """Seconds from the first frame to the end of the last one read so far; final once iteration is over."""
+    damaged: int
+    """Packets that could not be decoded so far."""
+
+    def __init__(
+        self,
+        path: AnyPath,
+        sampling: Sampling = DEFAULT_SAMPLING,
+        batch_size: int = 32,
+        threads: int = 1,
+        *,
+        fast: bool = False,
+    ) -> None:
+        if batch_size < 1:
+            raise UsageError(f"batch_size must be at least 1, not {batch_size}")
+        if threads < 0:
+            raise UsageError(f"threads must be 0 (as many as there are cores) or more, not {threads}")
+        if fast and sampling.mode == "count":
+            raise UsageError("fast decoding leaves frames out: it goes with mode 'time' only")
+        self.path = path
+        self.sampling = sampling
+        self.fast = fast
+        self.duration = 0.0
+        self.damaged = 0
+        if kind_of(path) == "video":
+            self._samples = self._video_samples(threads)
+        else:
+            self._samples = self._image_samples(images.image_files(path))
+        # Runs the generator up to its first sample, which sets ``info`` or fails.
+        first = next(self._samples)
+        self._batches = batched(chain([first], self._samples), batch_size, sampling.crop)
+
+    def __iter__(self) -> Iterator[Frames]:
+        return self
+
+    def __next__(self) -> Frames:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Close the file; iteration ends here."""
+        self._batches.close()
+        self._samples.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _image_samples(self, files: list[Path]) -> Generator[Sample, None, None]:
+        fps = self.sampling.fps
+        self.info = image_info(self.path, files, fps)
+        for index, file in enumerate(files):
+            image = images.square_image(file, self.path, self.sampling)
+            self.duration = (index + 1) / fps
+            yield Sample(image, index / fps)
+
+    def _video_samples(self, threads: int) -> Generator[Sample, None, None]:
+        with open_video(self.path, threads, fast=self.fast) as (container, stream), plain_errors(self.path):
+            decoder = Decoder(container, stream, self.path)
+            if self.sampling.mode == "time" and not self.fast:
+                decoder.skipper = Skipper(self.sampling.fps, stamp_tolerance(decoder.tick), decoder.tick)
+            converter = Converter(stream.sample_aspect_ratio)
+            frames = self._watched(decoder)
+            first = next(frames)
+            self.info = video_info(self.path, container, stream, converter.display_size(first.frame))
+            by_rule = self._by_time if self.sampling.mode == "time" else self._by_count
+            yield from by_rule(chain([first], frames), decoder, converter)
+
+    def _watched(self, decoder: Decoder) -> Iterator[TimedFrame]:
+        """The decoder's frames, with this stream's public counters kept up to date."""
+        for timed in decoder.frames():
+            self.duration, self.damaged = decoder.clock.end, decoder.damaged
+            yield timed
+        self.damaged = decoder.damaged
+
+    def _by_time(
+        self, frames: Iterable[TimedFrame], decoder: Decoder, converter: Converter
+    ) -> Iterator[Sample]:
+        """The frame on display at each time of the grid; the frames between are never converted."""
+        grid = TimeGrid(self.sampling.fps, stamp_tolerance(decoder.tick))
+        shown: VideoFrame | None = None
+        for frame, time in frames:
+            if shown is not None:
+                yield from self._repeated(shown, grid.until(time), converter)
+            shown = frame
+        if shown is not None:
+            yield from self._repeated(shown, grid.finish(decoder.clock.end), converter)
+
+    def _repeated(self, frame: VideoFrame, indices: range, converter: Converter) -> Iterator[Sample]:
+        if indices:
+            if self.sampling.fit == "whole":
+                image = converter.whole(frame, self.sampling.crop)
+            else:
+                image = converter.square(frame, self.sampling.resize, self.sampling.crop)
+            for index in indices:
+                yield Sample(image, index / self.sampling.fps)
+
+    def _by_count(
+        self, frames: Iterable[TimedFrame], decoder: Decoder, converter: Converter
+    ) -> Iterator[Sample]:
+        """Every n-th frame, as the authors read videos."""
+        rate = frame_rate(decoder.stream)
+        step = every_nth(rate, self.sampling.fps)
+        for index, (frame, _) in enumerate(frames):
+            if index % step == 0:
+                image = resize_and_crop(converter.as_opencv(frame), self.sampling.resize, self.sampling.crop)
+                yield Sample(image, index / believable_rate(rate))
+
+
+def stream_frames(
+    path: AnyPath,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    batch_size: int = 32,
+    *,
+    threads: int = 1,
+    fast: bool = False,
+) -> FrameStream:
+    """Open a video, or a folder of images, and iterate over its sampled frames in batches.
+
+    Memory does not grow with the length of the video. ``threads`` is for decoding; 0 means one per core.
+    ``fast`` takes the last frame before each time of the grid that is cheap to decode, some tenths of a second early,
+    with block edges: about twice as fast for H.264.
+    """
+    return FrameStream(path, sampling, batch_size, threads, fast=fast)
+
+
+def read_frames(path: AnyPath, sampling: Sampling = DEFAULT_SAMPLING, *, threads: int = 1) -> Frames:
+    """All sampled frames of a video at once."""
+    with stream_frames(path, sampling, threads=threads) as stream:
+        batches = list(stream)
+    return Frames(
+        np.concatenate([batch.images for batch in batches]),
+        np.concatenate([batch.timestamps for batch in batches]),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,17 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from visil.errors import VideoError, printable
-from visil.video.frames import Image
-from visil.video.geometry import (
-    LONGEST_STRIP,
-    Size,
-    centre_crop,
-    contiguous,
-    is_strip,
-    middle,
-    scaled_to_shorter,
-)
-from visil.video.paths import AnyPath, is_image_path, reason_of_os_error
+from visil.video.container import AnyPath, is_image_path, reason_of_os_error
+from visil.video.pictures import LONGEST_STRIP, Image, Size, centre_crop, is_strip, middle, scaled_to_shorter
 from visil.video.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -46,6 +38,11 @@ def list_images(folder: AnyPath) -> list[Path]:
     return sorted(found, key=lambda image: _natural_order(image.name))
 
 
+def image_files(path: AnyPath) -> list[Path]:
+    """The images of a folder, or the one image that ``path`` is."""
+    return list_images(path) if os.path.isdir(path) else [Path(path)]
+
+
 def square_image(file: Path, video: AnyPath, sampling: Sampling) -> Image:
     """One image as a sample of ``video``: its centre cut out, or all of it pressed into the square."""
     with _plain_errors(file, video):
@@ -53,7 +50,7 @@ def square_image(file: Path, video: AnyPath, sampling: Sampling) -> Image:
         if sampling.fit == "whole":
             return _resized(image, Size(sampling.crop, sampling.crop))
         size = scaled_to_shorter(image.width, image.height, sampling.resize)
-        return contiguous(centre_crop(_resized(image, size), sampling.crop))
+        return np.ascontiguousarray(centre_crop(_resized(image, size), sampling.crop))
 
 
 def thumbnail_image(file: Path, video: AnyPath, height: int) -> Image:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 from visil.errors import VideoError
 from visil.video import images
-from visil.video.container import open_video, plain_errors
+from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 from visil.video.decoding import Decoder, declared_duration, frame_rate
-from visil.video.geometry import Size, believable_pixel_aspect
-from visil.video.paths import AnyPath, kind_of
-from visil.video.picture import Converter
+from visil.video.pictures import Converter, Size
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -40,13 +38,12 @@ class VideoInfo:
 
 def probe(path: AnyPath) -> VideoInfo:
     """Read a video's facts. Decodes its first frame, so what can be probed can be read."""
-    kind = kind_of(path)
-    if kind != "video":
-        return image_info(path, images.list_images(path) if kind == "folder" else [Path(path)], fps=None)
+    if kind_of(path) != "video":
+        return image_info(path, images.image_files(path), fps=None)
     with open_video(path) as (container, stream), plain_errors(path):
         decoder = Decoder(container, stream, path)
         for first in decoder.frames():
-            converter = Converter(believable_pixel_aspect(stream.sample_aspect_ratio))
+            converter = Converter(stream.sample_aspect_ratio)
             return video_info(path, container, stream, converter.display_size(first.frame))
     raise VideoError(path, "the video stream holds no frames")
 

@@ -1,6 +1,6 @@
 """From NV12, which hardware decoders give out, to RGB of another size; plain torch, on the tensor's own device.
 
-Colours and filter are those of :mod:`visil.video.picture`, where swscale does this work on the processor. Resizing is
+Colours and filter are those of :mod:`visil.video.pictures`, where swscale does this work on the processor. Resizing is
 a product with a matrix for each direction, so brightness and colour are each read once.
 """
 
@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.video.colour import FULL, Colour
-from visil.video.geometry import Orientation, Size
+from visil.video.pictures import FULL, Colour, Orientation, Size
 
 # What red and blue count in brightness, by the number of swscale's matrix.
 _RED_AND_BLUE = {

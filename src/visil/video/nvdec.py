@@ -24,14 +24,12 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from visil.errors import UsageError, VideoError, printable
-from visil.video.container import open_video, plain_errors
-from visil.video.frames import Frames
-from visil.video.geometry import Size
+from visil.video.container import AnyPath, open_video, plain_errors
+from visil.video.frames import Frames, FrameStream
 from visil.video.nv12 import Pictures, turned
 from visil.video.nvdec_plan import Plan, Unfit, chosen_packets, planned
-from visil.video.paths import AnyPath
-from visil.video.sampling import Sampling
-from visil.video.stream import DEFAULT_SAMPLING, FrameStream
+from visil.video.pictures import Size
+from visil.video.sampling import DEFAULT_SAMPLING, Sampling
 
 if TYPE_CHECKING:
     from av.packet import Packet

@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from visil.errors import VideoError
-from visil.video.colour import Colour, colour_of
-from visil.video.container import open_video, plain_errors
+from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 from visil.video.decoding import Decoder
-from visil.video.geometry import Orientation, Size, believable_pixel_aspect, is_strip, scaled_to_shorter
 from visil.video.info import VideoInfo, video_info
-from visil.video.paths import AnyPath, kind_of
-from visil.video.picture import Converter, orientation_of
+from visil.video.pictures import (
+    Colour,
+    Converter,
+    Orientation,
+    Size,
+    colour_of,
+    is_strip,
+    orientation_of,
+    scaled_to_shorter,
+)
 from visil.video.sampling import Sampling, TimeGrid, stamp_tolerance
 
 if TYPE_CHECKING:
@@ -92,7 +98,8 @@ def _planned(path: AnyPath, sampling: Sampling) -> Plan:
         packets.sort()
         _check_order(packets, first)
         wanted = _wanted(packets, decoder, sampling)
-        aspect = believable_pixel_aspect(stream.sample_aspect_ratio)
+        converter = Converter(stream.sample_aspect_ratio)
+        aspect = converter.pixel_aspect
         if is_strip(first.width, first.height, aspect):
             raise Unfit("too long a strip")
         if sampling.fit == "whole":
@@ -106,7 +113,7 @@ def _planned(path: AnyPath, sampling: Sampling) -> Plan:
             scaled=scaled,
             colour=colour_of(first),
             orientation=orientation_of(first),
-            info=video_info(path, container, stream, Converter(aspect).display_size(first)),
+            info=video_info(path, container, stream, converter.display_size(first)),
             first=packets[0][0],
             wanted=wanted,
             duration=decoder.clock.end,
@@ -142,7 +149,7 @@ def _check_picture(first: VideoFrame) -> None:
 
 
 def _wanted(packets: list[tuple[int, int]], decoder: Decoder, sampling: Sampling) -> dict[int, range]:
-    """The samples, by the clock and the grid of :class:`visil.video.stream.FrameStream`."""
+    """The samples, by the clock and the grid of :class:`visil.video.frames.FrameStream`."""
     clock, tick = decoder.clock, decoder.tick
     grid = TimeGrid(sampling.fps, stamp_tolerance(tick))
     wanted: dict[int, range] = {}

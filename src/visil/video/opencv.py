@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.video.frames import Image
+from visil.video.pictures import Image
 
 # cv2.resize(INTER_CUBIC) of bytes counts in whole numbers: weights are multiples of 1 / 2048.
 WEIGHT_BITS = 11

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from visil.errors import UsageError, VideoError
 from visil.video import images
-from visil.video.container import open_video, plain_errors
+from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 from visil.video.decoding import LONGEST_GAP_IN_ONE_RECORDING, Decoder, stamps_may_restart
-from visil.video.frames import Image
-from visil.video.geometry import believable_pixel_aspect
-from visil.video.paths import AnyPath, kind_of
-from visil.video.picture import Converter
+from visil.video.pictures import Converter, Image
 from visil.video.sampling import FLOAT_SLACK, stamp_tolerance
 
 if TYPE_CHECKING:
@@ -36,12 +32,11 @@ def frames_at(path: AnyPath, times: Sequence[float], height: int = 96, *, fps: f
         raise UsageError("times must be finite numbers of seconds")
     if not 1 <= height <= 8192:
         raise UsageError(f"height must be from 1 to 8192 pixels, not {height}")
-    kind = kind_of(path)
     wanted = sorted({max(0.0, float(time)) for time in times})
-    if kind == "video":
+    if kind_of(path) == "video":
         found = _by_seeking(path, wanted, height) or _by_reading(path, wanted, height)
     else:
-        files = images.list_images(path) if kind == "folder" else [Path(path)]
+        files = images.image_files(path)
         shown = {time: min(int(time * fps + FLOAT_SLACK), len(files) - 1) for time in wanted}
         found = {time: images.thumbnail_image(files[index], path, height) for time, index in shown.items()}
     return [found[max(0.0, float(time))] for time in times]
@@ -54,7 +49,7 @@ def _by_reading(path: AnyPath, wanted: list[float], height: int) -> dict[float, 
     time = next(waiting, None)
     with open_video(path) as (container, stream), plain_errors(path):
         decoder = Decoder(container, stream, path)
-        converter = Converter(believable_pixel_aspect(stream.sample_aspect_ratio))
+        converter = Converter(stream.sample_aspect_ratio)
         tolerance = stamp_tolerance(decoder.tick)
         shown: VideoFrame | None = None
         for frame, start in decoder.frames():
@@ -78,7 +73,7 @@ def _by_seeking(path: AnyPath, wanted: list[float], height: int) -> dict[float, 
             if not _stamps_run_through(decoder):
                 return None
         with open_video(path) as (container, stream), plain_errors(path):
-            converter = Converter(believable_pixel_aspect(stream.sample_aspect_ratio))
+            converter = Converter(stream.sample_aspect_ratio)
             seeker = _Seeker(Decoder(container, stream, path))
             return {time: converter.thumbnail(seeker.frame_at(time), height) for time in wanted}
     except (_CannotSeek, VideoError):

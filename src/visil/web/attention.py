@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from visil.compare.visil import ViSiL
 from visil.files import replacing
-from visil.video.geometry import centre_crop, scaled_to_shorter
+from visil.video.pictures import centre_crop, scaled_to_shorter
 
 
 def attention_picture(model: ViSiL, shot: NDArray[np.uint8], path: Path) -> None:

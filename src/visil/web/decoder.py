@@ -21,8 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from visil.errors import VisilError
-from visil.video import Sampling, frames_at, probe, stream_frames
-from visil.video.frames import Image
+from visil.video import Image, Sampling, frames_at, probe, stream_frames
 
 Answer = tuple[dict[str, Any], bytes]
 

@@ -23,7 +23,7 @@ from visil.evaluation.layout import AnyPath, Layout, read_ids, read_json
 from visil.evaluation.metrics import mean
 from visil.evaluation.predictions import AnyScores, Segments
 from visil.evaluation.unpickle import read_pickle
-from visil.video.paths import VIDEO_SUFFIXES
+from visil.video.container import VIDEO_SUFFIXES
 
 Size = Literal["5k", "200k"]
 
