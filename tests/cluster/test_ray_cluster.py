@@ -32,6 +32,7 @@ from visil.collection.extraction import AddProgress
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
 from visil.evaluation.scoring import score_videos
+from visil.evaluation.videos import KnownVideos
 from visil.video import Sampling
 
 pytestmark = pytest.mark.skipif(
@@ -277,6 +278,10 @@ class Toy:
     truth: dict[str, list[str]]
     measures: frozenset[str] = frozenset({"scores"})
 
+    @property
+    def queries(self) -> list[str]:
+        return list(self.truth)
+
     def candidates(self, query: str) -> list[str]:
         return self.truth[query]
 
@@ -294,7 +299,7 @@ def test_scores_of_a_cluster_are_those_of_one_machine(cluster: Cluster, local: P
         expected = score_videos(
             index.model, lambda name: index.store.try_read(entries[known[name]]), names, toy.candidates
         ).predictions
-        found = spread_scores(cluster, index, toy, known, names).predictions
+        found = spread_scores(cluster, index, KnownVideos(toy, known)).predictions
     assert list(found.scores) == list(expected.scores)
     for name in names:
         assert list(found.scores[name].targets) == list(expected.scores[name].targets)

@@ -16,7 +16,7 @@ from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
-    from visil.evaluation import Evaluation, Task
+    from visil.evaluation import Evaluation, Extractor, Scorer, Task
 
 
 class Dataset(StrEnum):
@@ -109,14 +109,23 @@ def _run(
     quiet: bool,
     cluster: Cluster | None,
 ) -> Evaluation:
-    from visil.evaluation import evaluate_index, evaluate_scores, evaluate_videos
+    from visil.evaluation import evaluate_index, evaluate_scores, evaluate_videos, score_here
 
     if scores is not None:
         return evaluate_scores(task, scores, scored_only=scored_only)
+    scorer: Scorer = score_here
+    extractor: Extractor | None = None
+    if cluster is not None:
+        from functools import partial
+
+        from visil.cluster.ray_evaluation import spread_scores
+        from visil.cluster.ray_extraction import over
+
+        scorer, extractor = partial(spread_scores, cluster), over(cluster)
     with evaluation_progress(quiet) as (on_add, on_pairs):
         if videos is None:
             assert index is not None
-            return evaluate_index(task, index, model=model, on_pairs=on_pairs, cluster=cluster)
+            return evaluate_index(task, index, model=model, on_pairs=on_pairs, scorer=scorer)
         return evaluate_videos(
             task,
             videos,
@@ -125,7 +134,8 @@ def _run(
             model=model,
             on_add=on_add,
             on_pairs=on_pairs,
-            cluster=cluster,
+            extractor=extractor,
+            scorer=scorer,
         )
 
 

@@ -148,7 +148,7 @@ def _workbench(
     options: _Options, on_videos: Callable[[int, int, str], None] | None, tell: Callable[[str], None]
 ) -> Workbench:
     from visil.compare.loading import load
-    from visil.evaluation.run import Task
+    from visil.evaluation.evaluate import Task
     from visil.kernels.devices import chosen_device
     from visil.paper.feature_bank import Networks
     from visil.paper.short_training import Lesson

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from visil.cluster.ray_session import Cluster, ClusterError
@@ -18,40 +17,36 @@ from visil.errors import VisilError
 
 if TYPE_CHECKING:
     from visil.collection import Index
-    from visil.evaluation.benchmark import Benchmark
     from visil.evaluation.scoring import Answers, OnPairs
+    from visil.evaluation.videos import KnownVideos
 
 RUNS_A_CPU = 2
 """Tasks for each CPU: more share the work out more evenly, fewer read the targets less often."""
 
 
 def spread_scores(
-    cluster: Cluster,
-    collection: Index,
-    benchmark: Benchmark,
-    known: dict[str, str],
-    queries: Sequence[str],
-    progress: OnPairs | None = None,
+    cluster: Cluster, collection: Index, videos: KnownVideos, progress: OnPairs | None = None
 ) -> Answers:
-    """What :func:`visil.evaluation.scoring.score_videos`, or ``find_segments``, says of ``queries``."""
+    """What :func:`visil.evaluation.evaluate.score_here` gives, computed by the cluster.
+
+    ``partial(spread_scores, cluster)`` is the ``scorer`` of :func:`visil.evaluation.evaluate_videos`.
+    """
     import ray
     import ray.exceptions
 
     from visil.evaluation.predictions import Predictions
     from visil.evaluation.scoring import Answers
 
+    queries = videos.queries
     if not queries:
         return Answers(Predictions({}))
     model = collection.model
     location = os.fspath(collection.folder)
     here = location if "://" in location else os.path.abspath(location)
-    shared = ray.put(
-        (model if model.device.type == "cpu" else copy.deepcopy(model).cpu(), here, benchmark, known)
-    )
-    everything = ray.put(list(queries))
+    shared = ray.put((model if model.device.type == "cpu" else copy.deepcopy(model).cpu(), here, videos))
     runs = min(len(queries), RUNS_A_CPU * cluster.cpus)
     task = ray.remote(_score_run).options(num_cpus=1, max_retries=3)
-    asked = [task.remote(shared, everything, run, runs) for run in range(runs)]
+    asked = [task.remote(shared, run, runs) for run in range(runs)]
     answers: dict[Any, Answers] = {}
     waiting = list(asked)
     while waiting:
@@ -67,35 +62,25 @@ def spread_scores(
         if progress is not None:
             pairs = sum(_pairs(answer) for answer in answers.values())
             progress(sum(len(answer.predictions.scores) for answer in answers.values()), len(queries), pairs)
-    return _merged(list(queries), [answers[one] for one in asked])
+    return _merged(queries, [answers[one] for one in asked])
 
 
-def _score_run(shared: Any, queries: list[str], run: int, runs: int) -> Answers:
+def _score_run(shared: Any, run: int, runs: int) -> Answers:
     """In a process of the cluster: every ``runs``-th query from ``run`` on."""
     import torch
 
     from visil.collection.opening import opened
     from visil.evaluation.scoring import find_segments, score_videos
-    from visil.model.features import VideoFeatures
 
-    model, location, benchmark, known = shared
+    model, location, videos = shared
     torch.set_num_threads(1)
-
-    def candidates(query: str) -> list[str]:
-        return [target for target in benchmark.candidates(query) if target in known]
-
+    own = videos.queries[run::runs]
     with opened(location, create=False) as collection:
-        entries = {video.id: video for video in collection.catalogue.videos()}
-
-        def read(name: str) -> VideoFeatures | None:
-            video = entries.get(known[name])
-            return None if video is None else collection.store.try_read(video)
-
-        own = queries[run::runs]
-        if "segments" in benchmark.measures:
-            return find_segments(model, read, own, candidates)
-        targets = sorted({target for query in queries for target in candidates(query)})
-        return score_videos(model, read, own, candidates, targets=targets)
+        read = videos.reader(collection)
+        if "segments" in videos.benchmark.measures:
+            return find_segments(model, read, own, videos.candidates)
+        targets = sorted({target for query in videos.queries for target in videos.candidates(query)})
+        return score_videos(model, read, own, videos.candidates, targets=targets)
 
 
 def _pairs(answer: Answers) -> int:

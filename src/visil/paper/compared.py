@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from visil.evaluation.benchmark import Figures
-from visil.evaluation.predictions import Predictions, QueryScores
-from visil.evaluation.score_file import read_predictions, write_predictions
+from visil.evaluation.predictions import Predictions, QueryScores, read_predictions, write_predictions
 from visil.paper.baselines.expansion import QE
 from visil.paper.baselines.lbow_system import LBoW
 from visil.paper.baselines.system import System

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from visil.collection.discover import discover
 from visil.errors import FileError, UsageError, VideoError
+from visil.evaluation.annotations import sha256_of
 from visil.evaluation.benchmark import Benchmark
-from visil.evaluation.finding import PATTERN, find_videos
-from visil.evaluation.layout import sha256_of
-from visil.evaluation.run import Task
+from visil.evaluation.evaluate import Task
+from visil.evaluation.videos import PATTERN, files_of
 from visil.paper.builtin import Copy, Edit, Plan, plan
 from visil.paper.features import FeatureMaker, Features
 from visil.training.embedding import read_frames
@@ -213,10 +213,8 @@ class DatasetVideos:
         self.benchmark = task.benchmark()
         if "scores" not in self.benchmark.measures:
             raise UsageError(f"{task.dataset} has no scores of videos: no table can be made on it")
-        wanted = sorted({*self.benchmark.queries, *self.benchmark.database})
-        self._files = {name: os.fspath(file) for name, file in find_videos(folder, wanted, pattern).items()}
-        if not any(query in self._files for query in self.benchmark.queries):
-            raise FileError(folder, f"holds none of the {len(self.benchmark.queries)} queries as {pattern}")
+        found = files_of(self.benchmark, folder, pattern)
+        self._files = {name: os.fspath(file) for name, file in found.items()}
         self.present = frozenset(self._files)
         self.learning_files = [os.fspath(file) for file in discover([training])] if training else []
         self.learning = [f"learning: {file}" for file in self.learning_files]

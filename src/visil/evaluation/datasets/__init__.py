@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from visil.errors import UsageError
+from visil.evaluation.annotations import AnyPath
 from visil.evaluation.benchmark import Benchmark
 from visil.evaluation.datasets.activitynet import read_activitynet
 from visil.evaluation.datasets.cc_web_video import read_cc_web_video
@@ -15,7 +16,6 @@ from visil.evaluation.datasets.fivr import read_fivr
 from visil.evaluation.datasets.svd import read_svd
 from visil.evaluation.datasets.vcdb import read_vcdb
 from visil.evaluation.datasets.vcsl import read_vcsl
-from visil.evaluation.layout import AnyPath
 
 __all__ = ["DATASETS", "read_dataset"]
 

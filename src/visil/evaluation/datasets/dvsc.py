@@ -5,8 +5,8 @@ best are taken, divided by all true pairs. In the challenge a pair's score is th
 (at most 512 channels, at most one a second, the 1200 · (number of queries) best of all); here it is whatever the scores
 say, so these limits are not applied, and figures compare with the challenge's only where the method keeps to them.
 
-"matching_uAP": the matching track, :func:`visil.evaluation.segments.matching_average_precision`. In the challenge all
-references are searched; from videos, every query is compared with every reference.
+"matching_uAP": the matching track, :func:`visil.evaluation.segment_metrics.matching_average_precision`. In the
+challenge all references are searched; from videos, every query is compared with every reference.
 
 Annotation: the ground truth CSV with ``query_id, ref_id, query_start, query_end, ref_start, ref_end``; the list names
 all videos (``Q…`` and ``R…``, one a line or the first column of a CSV), those without any copy too. Without a list,
@@ -23,11 +23,11 @@ from functools import cached_property
 import numpy as np
 
 from visil.errors import FileError, UsageError
+from visil.evaluation.annotations import AnyPath, finite, read_csv, read_ids
 from visil.evaluation.benchmark import Figures, unique
-from visil.evaluation.layout import AnyPath, read_csv, read_ids
 from visil.evaluation.metrics import average_precision
-from visil.evaluation.predictions import AnyScores, Pair, Scores, Segments, as_scores, finite
-from visil.evaluation.segments import matching_average_precision
+from visil.evaluation.predictions import AnyScores, Pair, Scores, Segments, as_scores
+from visil.evaluation.segment_metrics import matching_average_precision
 from visil.matching.localize import Segment
 
 KEPT = 25

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+from visil.evaluation.annotations import AnyPath, Layout
 from visil.evaluation.benchmark import Figures, RankedTargets, taking_part, unique
-from visil.evaluation.layout import AnyPath, Layout
 from visil.evaluation.metrics import mean, trapezoid_average_precision
 from visil.evaluation.predictions import AnyScores, Segments
 from visil.evaluation.unpickle import read_pickle

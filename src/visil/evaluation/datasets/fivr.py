@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from visil.errors import FileError, UsageError
+from visil.evaluation.annotations import AnyPath, Layout, read_ids, read_json
 from visil.evaluation.benchmark import Figures, RankedTargets, taking_part, unique
-from visil.evaluation.layout import AnyPath, Layout, read_ids, read_json
 from visil.evaluation.metrics import mean
 from visil.evaluation.predictions import AnyScores, Segments
 from visil.evaluation.unpickle import read_pickle

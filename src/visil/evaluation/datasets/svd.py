@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from visil.errors import FileError
+from visil.evaluation.annotations import AnyPath, read_ids, read_text
 from visil.evaluation.benchmark import Figures, RankedTargets, taking_part
-from visil.evaluation.layout import AnyPath, read_ids, read_text
 from visil.evaluation.metrics import mean, stepwise_average_precision
 from visil.evaluation.predictions import AnyScores, Segments
 

@@ -22,12 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
+from visil.evaluation.annotations import AnyPath, Layout, read_ids, read_label_file
 from visil.evaluation.benchmark import Figures, RankedTargets, TakingPart, taking_part, unique
-from visil.evaluation.label_file import read_label_file
-from visil.evaluation.layout import AnyPath, Layout, read_ids
 from visil.evaluation.metrics import average_precision, mean
 from visil.evaluation.predictions import AnyScores, Pair, Segments
-from visil.evaluation.segments import coverage_figures, hit_figures, pair_coverage
+from visil.evaluation.segment_metrics import coverage_figures, hit_figures, pair_coverage
 from visil.evaluation.unpickle import read_pickle
 from visil.matching.localize import Segment
 

@@ -1,6 +1,6 @@
 """VCSL: where two videos match, by the time covered; segment precision, recall and F1.
 
-Over pairs ("precision", "recall", "F1") and over queries ("macro_…"): see :mod:`visil.evaluation.segments`. Two
+Over pairs ("precision", "recall", "F1") and over queries ("macro_…"): see :mod:`visil.evaluation.segment_metrics`. Two
 simplifications: the authors' macro figures average over their query sets (``split_meta_pairs.json``), here a set is all
 pairs with the same query; and their rates of false rejections and alarms take half of all pairs as positive, which is
 so in their list, where here the positive pairs are counted.
@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from visil.errors import UsageError
+from visil.evaluation.annotations import AnyPath, TrueSegments, read_csv, read_label_file
 from visil.evaluation.benchmark import Figures, unique
-from visil.evaluation.label_file import TrueSegments, read_label_file
-from visil.evaluation.layout import AnyPath, read_csv
 from visil.evaluation.predictions import AnyScores, Pair, Segments
-from visil.evaluation.segments import coverage_figures, pair_coverage
+from visil.evaluation.segment_metrics import coverage_figures, pair_coverage
 
 
 @dataclass(frozen=True)

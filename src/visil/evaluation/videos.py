@@ -5,18 +5,66 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from glob import escape
 from pathlib import Path, PurePosixPath
 
+from visil.collection import Index
 from visil.errors import FileError, UsageError
+from visil.evaluation.benchmark import Benchmark
+from visil.model.features import VideoFeatures
 from visil.video.container import VIDEO_SUFFIXES, is_video_path
 
 PATTERN = "{id}.*"
 
 Listing = Callable[[Path], list[str]]
 """Names in a folder, sorted."""
+
+
+@dataclass(frozen=True)
+class KnownVideos:
+    """A benchmark, and the videos of a collection that its ids stand for."""
+
+    benchmark: Benchmark
+    ids: Mapping[str, str]
+    """{id of the benchmark: id of the video in the collection}"""
+
+    @property
+    def queries(self) -> list[str]:
+        """The queries that the collection has."""
+        return [query for query in self.benchmark.queries if query in self.ids]
+
+    def candidates(self, query: str) -> list[str]:
+        """What counts for a query and is in the collection."""
+        return [target for target in self.benchmark.candidates(query) if target in self.ids]
+
+    def reader(self, collection: Index) -> Callable[[str], VideoFeatures | None]:
+        """Reads the features of an id; None where they cannot be read."""
+        videos = {video.id: video for video in collection.catalogue.videos()}
+
+        def read(name: str) -> VideoFeatures | None:
+            video = videos.get(self.ids[name])
+            return None if video is None else collection.store.try_read(video)
+
+        return read
+
+
+def ids_of(benchmark: Benchmark) -> list[str]:
+    """Every id of a benchmark, queries and database, in order."""
+    return sorted({*benchmark.queries, *benchmark.database})
+
+
+def files_of(benchmark: Benchmark, folder: Path, pattern: str = PATTERN) -> dict[str, Path]:
+    """The videos of a benchmark below a folder, as far as they are there; at least one query must be."""
+    wanted = ids_of(benchmark)
+    files = find_videos(folder, wanted, pattern)
+    if not files:
+        raise FileError(folder, f"holds none of the {len(wanted)} videos of {benchmark.name} as {pattern}")
+    if not any(query in files for query in benchmark.queries):
+        raise FileError(folder, f"holds none of the {len(benchmark.queries)} queries of {benchmark.name}")
+    return files
 
 
 def find_videos(folder: Path, ids: Iterable[str], pattern: str = PATTERN) -> dict[str, Path]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from visil.errors import UsageError
 from visil.evaluation.predictions import Pair
-from visil.evaluation.segments import (
+from visil.evaluation.segment_metrics import (
     coverage_figures,
     covered,
     hit_figures,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from visil.errors import FileError, UsageError
-from visil.evaluation.finding import find_videos, videos_by_name
+from visil.evaluation.videos import find_videos, videos_by_name
 
 
 @pytest.fixture

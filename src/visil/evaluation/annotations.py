@@ -1,4 +1,4 @@
-"""Checks of what an annotation file holds, so that a wrong file is one line that says what was expected."""
+"""Annotation files, checked as they are read, so that a wrong file is one line that says what was expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
+
 from visil.errors import FileError
+from visil.matching.localize import Segment
 
 AnyPath = str | os.PathLike[str]
 
@@ -124,3 +127,50 @@ def read_csv(path: AnyPath, columns: tuple[str, ...]) -> list[tuple[int, dict[st
 def one_line(error: Exception) -> str:
     """What an error says, on one line and not at length."""
     return " ".join(str(error).split())[:200]
+
+
+def finite(value: object) -> float | None:
+    """A finite number as a float; None for anything else, truth values included."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class TrueSegments:
+    """True segments by pair, and how many ended before they began and are left out."""
+
+    pairs: dict[tuple[str, str], list[Segment]]
+    unusable: int
+
+
+def read_label_file(path: AnyPath, of: str) -> TrueSegments:
+    """TransVCL's layout, which VCDB and VCSL share: ``{"a-b": [[start in a, start in b, end in a, end in b], ...]}``.
+
+    Times are seconds. Segments that end before they begin are left out and counted: VCSL's labels have one.
+    """
+    layout = Layout(path, of)
+    pairs: dict[tuple[str, str], list[Segment]] = {}
+    unusable = 0
+    for key, boxes in layout.mapping(read_json(path), "its content").items():
+        names = str(key).split("-")
+        if len(names) != 2 or not all(names):
+            layout.wrong(f"{str(key)[:90]!r} must be two ids joined by one '-'")
+        own = pairs.setdefault((names[0], names[1]), [])
+        for box in layout.list_of(boxes, f"the segments of {key!r}"):
+            if not isinstance(box, list) or len(box) != 4:
+                layout.wrong(f"a segment of {key!r} must be four times, not {str(box)[:60]}")
+            times = [time for time in map(finite, box) if time is not None]
+            if len(times) != 4:
+                layout.wrong(f"a segment of {key!r} must be four numbers, not {str(box)[:60]}")
+            if times[0] > times[2] or times[1] > times[3]:
+                unusable += 1
+                continue
+            own.append(Segment((times[0], times[2]), (times[1], times[3]), 1.0))
+    if not pairs:
+        layout.wrong("it names no pairs")
+    return TrueSegments(pairs, unusable)

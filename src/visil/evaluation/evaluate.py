@@ -5,24 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Set
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from visil.collection import Index
-from visil.collection.extraction import OnProgress
+from visil.collection.extraction import Extraction, OnProgress
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
+from visil.evaluation.annotations import AnyPath, sha256_of
 from visil.evaluation.benchmark import Benchmark, Figures
 from visil.evaluation.datasets import read_dataset
-from visil.evaluation.finding import PATTERN, find_videos, videos_by_name
-from visil.evaluation.layout import AnyPath, sha256_of
-from visil.evaluation.predictions import Predictions
-from visil.evaluation.score_file import read_predictions
-from visil.evaluation.scoring import OnPairs, find_segments, score_videos
-from visil.model.features import VideoFeatures
+from visil.evaluation.predictions import Predictions, read_predictions
+from visil.evaluation.scoring import Answers, OnPairs, find_segments, score_videos
+from visil.evaluation.videos import PATTERN, KnownVideos, files_of, ids_of, videos_by_name
 
-if TYPE_CHECKING:
-    from visil.cluster.ray_session import Cluster
+Extractor = type[Extraction] | partial[Extraction]
+"""Who embeds the videos: what :attr:`visil.Index.engine` takes."""
+
+
+class Scorer(Protocol):
+    """Who compares the videos: this process (:func:`score_here`), or a cluster."""
+
+    def __call__(self, collection: Index, videos: KnownVideos, progress: OnPairs | None = None) -> Answers:
+        """Scores of every query with its candidates, and where they match if the benchmark asks for that."""
+
+
+def score_here(collection: Index, videos: KnownVideos, progress: OnPairs | None = None) -> Answers:
+    """Compare in this process, with the collection's model."""
+    work = find_segments if "segments" in videos.benchmark.measures else score_videos
+    return work(collection.model, videos.reader(collection), videos.queries, videos.candidates, progress)
 
 
 @dataclass(frozen=True)
@@ -88,30 +100,24 @@ def evaluate_videos(
     model: ViSiL | str | None = None,
     on_add: OnProgress | None = None,
     on_pairs: OnPairs | None = None,
-    cluster: Cluster | None = None,
+    extractor: Extractor | None = None,
+    scorer: Scorer = score_here,
 ) -> Evaluation:
     """A benchmark evaluated from videos on disk, as far as they are there.
 
     They are embedded into the collection ``index`` (by default beside them: ``evaluate-DATASET.visil``), which a run
-    that was stopped goes on with. Embedding and scoring are spread over a ``cluster`` where one was joined.
+    that was stopped goes on with. ``extractor`` and ``scorer`` do the work somewhere else than in this process.
     """
     benchmark = task.benchmark()
-    wanted = _ids(benchmark)
-    files = find_videos(videos, wanted, pattern)
-    if not files:
-        raise FileError(videos, f"holds none of the {len(wanted)} videos of {task.dataset} as {pattern}")
-    if not any(query in files for query in benchmark.queries):
-        raise FileError(videos, f"holds none of the {len(benchmark.queries)} queries of {task.dataset}")
+    files = files_of(benchmark, videos, pattern)
     folder = index or videos / f"evaluate-{task.dataset}.visil"
     with Index(folder, model=model) as collection:
-        if cluster is not None:
-            from visil.cluster.ray_extraction import over
-
-            collection.engine = over(cluster)
+        if extractor is not None:
+            collection.engine = extractor
         report = collection.add(files.values(), progress=on_add)
         entries = {name: collection.catalogue.file(os.path.abspath(file)) for name, file in files.items()}
         known = {name: entry[0] for name, entry in entries.items() if entry is not None}
-        return _evaluated(task, benchmark, collection, known, report.failed, on_pairs, cluster)
+        return _evaluated(task, collection, KnownVideos(benchmark, known), report.failed, on_pairs, scorer)
 
 
 def evaluate_index(
@@ -120,7 +126,7 @@ def evaluate_index(
     *,
     model: ViSiL | str | None = None,
     on_pairs: OnPairs | None = None,
-    cluster: Cluster | None = None,
+    scorer: Scorer = score_here,
 ) -> Evaluation:
     """A benchmark evaluated from a collection: its videos are known by the names of their files."""
     benchmark = task.benchmark()
@@ -131,55 +137,32 @@ def evaluate_index(
             video.id: [path for path, _ in copies.get(video.id, [])] or [video.path]
             for video in catalogue.videos()
         }
-        known = videos_by_name(_ids(benchmark), paths)
+        known = videos_by_name(ids_of(benchmark), paths)
         if not any(query in known for query in benchmark.queries):
             raise FileError(
                 index,
                 f"holds none of the {len(benchmark.queries)} queries of {task.dataset}: "
                 f"files are expected to be called by their ids, such as {benchmark.queries[0]}.mp4",
             )
-        return _evaluated(task, benchmark, collection, known, [], on_pairs, cluster)
+        return _evaluated(task, collection, KnownVideos(benchmark, known), [], on_pairs, scorer)
 
 
 def _evaluated(
     task: Task,
-    benchmark: Benchmark,
     collection: Index,
-    known: dict[str, str],
+    videos: KnownVideos,
     failed: list[tuple[str, str]],
     on_pairs: OnPairs | None,
-    cluster: Cluster | None,
+    scorer: Scorer,
 ) -> Evaluation:
-    """Score everything that is ``known`` ({id: video of the collection}), then evaluate."""
-    model = collection.model
-    entries = {video.id: video for video in collection.catalogue.videos()}
-
-    def read(name: str) -> VideoFeatures | None:
-        video = entries.get(known[name])
-        return None if video is None else collection.store.try_read(video)
-
-    def candidates(query: str) -> list[str]:
-        return [target for target in benchmark.candidates(query) if target in known]
-
-    work = find_segments if "segments" in benchmark.measures else score_videos
-    queries = [query for query in benchmark.queries if query in known]
-    if cluster is None:
-        answers = work(model, read, queries, candidates, on_pairs)
-    else:
-        from visil.cluster.ray_evaluation import spread_scores
-
-        answers = spread_scores(cluster, collection, benchmark, known, queries, on_pairs)
-    available = frozenset(known) - answers.unreadable
-    figures = _figures(benchmark, answers.predictions, available)
-    return Evaluation(task, figures, answers.predictions, model.config.name, failed)
+    """Compare all videos that the collection has, then evaluate."""
+    answers = scorer(collection, videos, on_pairs)
+    figures = _figures(videos.benchmark, answers.predictions, frozenset(videos.ids) - answers.unreadable)
+    return Evaluation(task, figures, answers.predictions, collection.model.config.name, failed)
 
 
 def _figures(benchmark: Benchmark, predictions: Predictions, available: Set[str] | None) -> Figures:
     return benchmark.evaluate(predictions.scores, available, segments=predictions.segments)
-
-
-def _ids(benchmark: Benchmark) -> list[str]:
-    return sorted({*benchmark.queries, *benchmark.database})
 
 
 def _scored(predictions: Predictions) -> frozenset[str]:
