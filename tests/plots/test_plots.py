@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
 import av
@@ -20,11 +21,14 @@ from visil.errors import UsageError
 from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment
 from visil.matching.match import Match
+from visil.model import comparator
 from visil.plots import plot_attention, plot_match
 from visil.plots.attention_figure import smooth, weight_maps
-from visil.plots.display import Axis, clock, duration, lanes, shared_seconds, shrink, ticks
+from visil.plots.axes import Axis, lanes, shrink, ticks
+from visil.plots.heat import heat_png
 from visil.plots.lettering import file_name, shortened
-from visil.plots.match_figure import match_figure
+from visil.plots.match_figure import STRIDE, match_figure
+from visil.plots.times import clock, duration, shared_seconds
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "jpg": b"\xff\xd8\xff", "jpeg": b"\xff\xd8\xff"}
 ORANGE = (230, 159, 0)
@@ -401,7 +405,18 @@ def test_several_threads_may_draw_at_once(tmp_path: Path) -> None:
     assert len({path.read_bytes() for path in paths}) == 1
 
 
+def test_a_matrix_as_a_picture_runs_from_dark_to_light() -> None:
+    png = heat_png(np.array([[-1.0, 0.0, 1.0], [np.nan, 2.0, -5.0]], np.float32), -1.0)
+    drawn = np.asarray(Image.open(BytesIO(png)).convert("L")).astype(int)
+    assert drawn[0, 0] < drawn[0, 1] < drawn[0, 2]
+    assert drawn[1].tolist() == [drawn[0, 1], drawn[0, 2], drawn[0, 0]]
+
+
 # ---------------------------------------------------------------------- words and numbers
+
+
+def test_the_drawn_stride_is_the_comparators() -> None:
+    assert STRIDE == comparator.STRIDE
 
 
 def test_times_are_written_as_people_write_them() -> None:

@@ -20,7 +20,6 @@ from visil.errors import UsageError, VideoError
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
 from visil.web import comparison
-from visil.web.comparison import write_heatmap
 from visil.web.engine import Teller
 from visil.web.settings import Limits
 from visil.web.words import in_words
@@ -124,13 +123,6 @@ def test_adding_leaves_out_what_links_lead_to_outside(work: Work, root: Path, tm
     assert told[-1]["finished"] == [str(inside / "rocket.webm")]
     with pytest.raises(UsageError, match="no video that this server may read"):
         asked(work, do="add", path=str(inside / "folder"), roots=[str(inside)])
-
-
-def test_heatmap_runs_from_dark_to_light(tmp_path: Path) -> None:
-    write_heatmap(np.array([[-1.0, 0.0, 1.0], [np.nan, 2.0, -5.0]], np.float32), tmp_path / "m.png", -1.0)
-    drawn = np.asarray(Image.open(tmp_path / "m.png").convert("L")).astype(int)
-    assert drawn[0, 0] < drawn[0, 1] < drawn[0, 2]
-    assert drawn[1].tolist() == [drawn[0, 1], drawn[0, 2], drawn[0, 0]]
 
 
 @pytest.mark.parametrize(

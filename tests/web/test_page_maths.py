@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from visil.matching.localize import Segment
-from visil.plots.display import Axis, clock, duration, shared_seconds
-from visil.plots.panels import HEAT
+from visil.plots.axes import Axis
+from visil.plots.heat import HEAT
+from visil.plots.times import clock, duration, shared_seconds
 from visil.report.html_pair import percent
 from web.page_stub import Server, Stub
 

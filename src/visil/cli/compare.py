@@ -32,7 +32,7 @@ def compare(
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""
     choose_device(device)
     if plot is not None:
-        from visil.plots.plots import check_plot_path
+        from visil.plots import check_plot_path
 
         check_plot_path(plot)  # before the work, not after it
     from visil.video import probe

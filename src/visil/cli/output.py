@@ -38,7 +38,7 @@ def print_left_out(failed: Sequence[tuple[str, str]]) -> None:
 
 def moment(seconds: float) -> str:
     """A time in a video, with tenths of a second where there are some: 0:12, 1:15.5, 1:02:05."""
-    from visil.plots.display import clock
+    from visil.plots.times import clock
 
     return clock(seconds, tenths=round(seconds * 10) % 10 != 0)
 
@@ -50,7 +50,7 @@ def stretch(span: tuple[float, float]) -> str:
 
 def relation(verdict: Verdict, segments: Sequence[Segment]) -> str:
     """A verdict as a sentence: what is shared, and from where."""
-    from visil.plots.display import shared_seconds
+    from visil.plots.times import shared_seconds
 
     if verdict == "unrelated":
         return "unrelated: no shared footage found"
@@ -59,4 +59,4 @@ def relation(verdict: Verdict, segments: Sequence[Segment]) -> str:
     first = segments[0]
     more = f", in {len(segments)} stretches" if len(segments) > 1 else ""
     where = f"from {moment(first.query[0])} in the query and {moment(first.target[0])} in the target"
-    return f"{verdict}: {shared_seconds(list(segments)):.0f} s shared{more}, {where}"
+    return f"{verdict}: {shared_seconds(segments):.0f} s shared{more}, {where}"

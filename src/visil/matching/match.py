@@ -58,7 +58,7 @@ class Match:
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the match: both videos' frames along the axes, S_f, S_v, the segments. The suffix names the format."""
-        from visil.plots.plots import plot_match
+        from visil.plots import plot_match
 
         plot_match(self, path)
 

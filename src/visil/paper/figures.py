@@ -25,7 +25,8 @@ from visil.paper.tables import MadeRow, MadeTable, Value
 from visil.paper.timing import STAGES
 from visil.paper.workbench import Unavailable, Workbench
 from visil.plots.attention_figure import attention_figure
-from visil.plots.panels import FAINT, HEAT, INK
+from visil.plots.heat import HEAT
+from visil.plots.panels import FAINT, INK
 
 LINES = ("#1f5f8b", "#d9772b", "#4a9d5b", "#8a5aa8", "#c23b4b", "#7a7f87", "#b59a2b", "#3fa7b5", "#1b1f27")
 POINTS = 21

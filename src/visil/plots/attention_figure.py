@@ -43,9 +43,7 @@ def attention_figure(frames: NDArray[np.uint8], weights: NDArray[np.float64], gr
         above = Box(x, MARGIN, WIDTH, height).axes(figure)
         above.imshow(image, aspect="auto")
         below = Box(x, MARGIN + height + GAP, WIDTH, height).axes(figure)
-        grey = (image @ np.array([0.299, 0.587, 0.114]) / 255)[..., None]
-        colours = WEIGHT(norm(smooth(maps[index], image.shape[0], image.shape[1])))[..., :3]
-        below.imshow(np.clip(0.62 * colours + 0.38 * grey, 0, 1), aspect="auto")
+        below.imshow(under_weights(image, maps[index], norm), aspect="auto")
     right = MARGIN + len(shown) * (WIDTH + GAP)
     axes = Box(right + 0.03, MARGIN + height + GAP, 0.09, height).axes(figure)
     bar = figure.colorbar(ScalarMappable(norm, WEIGHT), cax=axes)
@@ -54,6 +52,15 @@ def attention_figure(frames: NDArray[np.uint8], weights: NDArray[np.float64], gr
     bar.ax.locator_params(nbins=4)
     bar.set_label("weight", size=8, color=FAINT, labelpad=3)
     return figure
+
+
+def under_weights(
+    image: NDArray[np.uint8], weights: NDArray[np.float64], norm: Normalize
+) -> NDArray[np.float64]:
+    """A frame in grey under its weights [N, N] in colour, as values from 0 to 1."""
+    grey = (image @ np.array([0.299, 0.587, 0.114]) / 255)[..., None]
+    colours = WEIGHT(norm(smooth(weights, image.shape[0], image.shape[1])))[..., :3]
+    return np.clip(0.62 * colours + 0.38 * grey, 0, 1)
 
 
 def weight_maps(weights: NDArray[np.float64], grid: int | None) -> NDArray[np.float64]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from visil.errors import VisilError
-from visil.matching.localize import Segment
-from visil.matching.match import Match
-from visil.plots.display import Axis, duration, shared_seconds, span
+from visil.plots.axes import Axis
 from visil.plots.lettering import file_name, shortened, visible, write, write_within
 from visil.plots.panels import (
     FAINT,
@@ -29,6 +27,7 @@ from visil.plots.panels import (
     draw_stretches,
     draw_thumbnails,
 )
+from visil.plots.times import Stretch, duration, shared_seconds, span
 from visil.video import Image
 
 AREA = 27.0
@@ -40,6 +39,8 @@ WIDE = 1.6
 OUTPUT_SHARE = 0.55
 """S_v's sides, as shares of S_f's."""
 MOST_THUMBNAILS = 14
+STRIDE = 4
+"""Frames to a cell of S_v, on each axis: Table 1 of the paper halves both twice."""
 
 MARGIN = 0.3
 HEADER = 1.0
@@ -57,7 +58,55 @@ COLOURS = ("#e69f00", "#cc79a7", "#d55e00", "#009e73")
 VERDICT_COLOURS = {"copy": "#c44e00", "related": "#a06c00", "unrelated": "#6b7280"}
 
 
-def match_figure(match: Match, title: str | None = None) -> Figure:
+class Pictured(Protocol):
+    """What is drawn of a match: :class:`visil.Match` is one."""
+
+    @property
+    def score(self) -> float:
+        """CS_v of Eq. 6."""
+
+    @property
+    def confidence(self) -> float:
+        """Probability that the two share footage."""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the confidence was fitted for the model."""
+
+    @property
+    def verdict(self) -> str:
+        """ "copy", "related" or "unrelated"."""
+
+    @property
+    def segments(self) -> Sequence[Stretch]:
+        """Where they match."""
+
+    @property
+    def query_path(self) -> str | None:
+        """The query's file, for its name and its thumbnails."""
+
+    @property
+    def target_path(self) -> str | None:
+        """The target's."""
+
+    @property
+    def query_times(self) -> NDArray[np.float64]:
+        """When each frame of the query is on screen, seconds."""
+
+    @property
+    def target_times(self) -> NDArray[np.float64]:
+        """And of the target."""
+
+    @property
+    def frame_matrix(self) -> NDArray[np.float32]:
+        """S_f, [X, Y]."""
+
+    @property
+    def output_matrix(self) -> NDArray[np.float32]:
+        """S_v, [X', Y']; S_f where the model has no comparator."""
+
+
+def match_figure(match: Pictured, title: str | None = None) -> Figure:
     """The whole picture."""
     frames, output = match.frame_matrix, match.output_matrix
     plane = Plane(Axis.of(match.query_times), Axis.of(match.target_times))
@@ -177,7 +226,7 @@ def _limits(matrix: NDArray[np.floating]) -> tuple[float, float]:
     return low, max(float(matrix.max()), min(1.0, low + 0.6), low + 0.05)
 
 
-def _marks(segments: list[Segment], most: int) -> tuple[list[Mark], list[Segment]]:
+def _marks(segments: Sequence[Stretch], most: int) -> tuple[list[Mark], list[Stretch]]:
     """The stretches that get a number and a line in the list, the longest if there are too many; the rest."""
     most = max(1, most)
     if len(segments) > most:
@@ -192,8 +241,6 @@ def _marks(segments: list[Segment], most: int) -> tuple[list[Mark], list[Segment
 def _draw_output(
     figure: Figure, box: Box, plane: Plane, output: NDArray[np.floating], marks: list[Mark]
 ) -> None:
-    from visil.model.comparator import STRIDE
-
     limits = (-1.0, 1.0)
     cells = plane.grouped((output.shape[0], output.shape[1]), STRIDE)
     axes = draw_heatmap(figure, box, plane, output, limits, cells)
@@ -201,7 +248,7 @@ def _draw_output(
     draw_colour_bar(figure, box, limits, "network output, S_v")
 
 
-def _draw_names(figure: Figure, match: Match, main: Box) -> None:
+def _draw_names(figure: Figure, match: Pictured, main: Box) -> None:
     """Which axis is which video."""
     style: dict[str, Any] = {"size": 9.5, "color": INK, "ha": "center", "va": "center"}
     middle_x, middle_y = main.x + main.width / 2, main.y + main.height / 2
@@ -217,7 +264,7 @@ def _labelled(role: str, path: str | None) -> Callable[[int], str]:
     return lambda limit: f"{role}: {shortened(name, limit)}" if name else role
 
 
-def _draw_header(figure: Figure, match: Match, title: str | None) -> None:
+def _draw_header(figure: Figure, match: Pictured, title: str | None) -> None:
     query, target = file_name(match.query_path, "query"), file_name(match.target_path, "target")
 
     def headline(limit: int) -> str:
@@ -236,7 +283,7 @@ def _draw_header(figure: Figure, match: Match, title: str | None) -> None:
     write(figure, x + 0.22, 0.7, _sentence(match), color=INK, **style)
 
 
-def _sentence(match: Match) -> str:
+def _sentence(match: Pictured) -> str:
     sure = f"confidence {match.confidence:.0%}" + ("" if match.calibrated else " (not calibrated)")
     shares = "no shared stretch found"
     if match.segments:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 from matplotlib.patheffects import Normal, Stroke
 from numpy.typing import NDArray
 
-from visil.matching.localize import Segment
-from visil.plots.display import Axis, lanes, shrink, ticks
+from visil.plots.axes import Axis, lanes, shrink, ticks
+from visil.plots.heat import HEAT
+from visil.plots.times import Stretch
 from visil.video import Image
 
 INK, FAINT, TRACK = "#1b1f27", "#5b6472", "#e9ecf0"
@@ -24,11 +26,6 @@ BADGE = 0.085
 """Radius of a number in its disc."""
 SMALLEST = 0.07
 """A stretch too short to be seen is outlined at least this large."""
-
-# From dark to light in even steps of lightness, so it reads the same for every eye and in grey.
-HEAT = LinearSegmentedColormap.from_list(
-    "visil", ["#0c0f24", "#17305c", "#1f5f8b", "#3f97a8", "#8ccbb5", "#f4fbe8"], N=256
-)
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Mark:
 
     number: int
     colour: str
-    segment: Segment
+    segment: Stretch
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,9 @@ def draw_heatmap(
     return axes
 
 
-def draw_stretches(axes: Axes, box: Box, plane: Plane, marks: list[Mark], others: list[Segment]) -> list[Box]:
+def draw_stretches(
+    axes: Axes, box: Box, plane: Plane, marks: list[Mark], others: Sequence[Stretch]
+) -> list[Box]:
     """Outline the shared stretches; gives where inside ``box`` the outlines of the marked ones are."""
     outlines = []
     plain = [(segment, "#ffffff", 0.7) for segment in others]

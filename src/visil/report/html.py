@@ -12,6 +12,7 @@ from visil.collection.duplicates import Duplicates, Group, Pair
 from visil.errors import printable
 from visil.files import replacing
 from visil.plots.lettering import shortened
+from visil.plots.times import clock
 from visil.report.html_pair import Named, pair_html, pair_rows, text
 from visil.report.html_pictures import CARD, FramesAt, pictures
 from visil.report.html_style import STYLE
@@ -268,8 +269,6 @@ def _name(video: Video) -> str:
 
 
 def _facts(video: Video) -> str:
-    from visil.plots.display import clock
-
     facts = [f"{video.width}×{video.height}", clock(video.duration), _bytes(video.bytes)]
     if video.bit_rate:
         facts.append(_bit_rate(video.bit_rate))

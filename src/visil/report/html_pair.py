@@ -12,8 +12,9 @@ from visil.collection.collection import Index
 from visil.collection.duplicates import Pair
 from visil.errors import printable
 from visil.matching.localize import Segment
-from visil.plots.display import Axis, clock, duration, shared_seconds, span
+from visil.plots.axes import Axis
 from visil.plots.lettering import shortened
+from visil.plots.times import clock, duration, shared_seconds, span
 from visil.report.html_pictures import STRIP, TALL, FramesAt, matrix_picture, moments, pictures
 
 COLOURS = 4

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from visil.collection.catalogue import Catalogue, Video
 from visil.collection.collection import Index
@@ -17,7 +16,8 @@ from visil.collection.identity import content_id, stamp_of
 from visil.errors import VisilError
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
-from visil.plots.display import Axis, shrink
+from visil.plots.axes import Axis, shrink
+from visil.plots.heat import heat_png
 from visil.video import Image, frames_at
 
 FramesAt = Callable[[str, list[float], int], list[Image]]
@@ -89,7 +89,7 @@ def matrix_picture(index: Index, pair: Pair) -> tuple[str, Axis, Axis] | None:
         cells = shrink(match.frame_matrix, rows.bins(CELLS), columns.bins(CELLS))
     except VisilError:
         return None
-    return _png(cells), rows, columns
+    return _uri("png", heat_png(cells)), rows, columns
 
 
 def jpeg(frame: Image, largest: tuple[int, int]) -> str:
@@ -100,25 +100,11 @@ def jpeg(frame: Image, largest: tuple[int, int]) -> str:
     picture.thumbnail(largest, pillow.Resampling.BILINEAR)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=72, optimize=True)
-    return _uri("jpeg", file)
+    return _uri("jpeg", file.getvalue())
 
 
-def _png(cells: NDArray[np.float32]) -> str:
-    """Similarities from 0, dark, to 1, light: the same scale in every picture, so that they compare."""
-    from PIL import Image as pillow
-
-    from visil.plots.panels import HEAT
-
-    levels = np.clip(np.rint(np.nan_to_num(cells) * 255), 0, 255).astype(np.uint8)
-    picture = pillow.fromarray(levels).convert("P")
-    picture.putpalette((HEAT(np.arange(256))[:, :3] * 255).round().astype(np.uint8).tobytes())
-    file = io.BytesIO()
-    picture.save(file, "PNG", optimize=True)
-    return _uri("png", file)
-
-
-def _uri(kind: str, file: io.BytesIO) -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+def _uri(kind: str, data: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
 
 
 def _thinned(features: VideoFeatures) -> VideoFeatures:

@@ -14,17 +14,16 @@ from visil.video.pictures import centre_crop, scaled_to_shorter
 
 def attention_picture(model: ViSiL, shot: NDArray[np.uint8], path: Path) -> None:
     """A frame in grey under the weights of its regions; its scale is the frame's own, blue least and red most."""
+    from matplotlib.colors import Normalize
     from PIL import Image as pillow
 
-    from visil.plots.attention_figure import WEIGHT, smooth, weight_maps
+    from visil.plots.attention_figure import under_weights, weight_maps
 
     seen = _as_sampled(model, shot)
     weights = model.attention_weights(seen[None]).double().numpy()
     (cells,) = weight_maps(weights, None)
     low, high = float(cells.min()), float(cells.max())
-    large = (smooth(cells, seen.shape[0], seen.shape[1]) - low) / max(high - low, 1e-9)
-    grey = (seen @ np.array([0.299, 0.587, 0.114]) / 255)[..., None]
-    mixed = np.clip(0.62 * WEIGHT(large)[..., :3] + 0.38 * grey, 0, 1)
+    mixed = under_weights(seen, cells, Normalize(low, max(high, low + 1e-9)))
     height, width = shot.shape[:2] if model.config.sampling.fit == "whole" else seen.shape[:2]
     picture = pillow.fromarray((mixed * 255).round().astype(np.uint8)).resize((width, height))
     with replacing(path) as fresh:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from visil.compare import comparing
 from visil.compare.visil import ViSiL
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
+from visil.plots.heat import heat_png
 from visil.web.alignment import line_through
 
 SIDE = 1200
@@ -50,7 +50,7 @@ def keep_comparison(
         if model.comparator is None:
             low = 0.0  # then S_v is S_f
         (fresh / f"{name}.bin").write_bytes(np.ascontiguousarray(matrix, "<f4").tobytes())
-        write_heatmap(matrix, fresh / f"{name}.png", low)
+        (fresh / f"{name}.png").write_bytes(heat_png(matrix, low))
         described[name] = {"rows": int(matrix.shape[0]), "columns": int(matrix.shape[1])}
     (fresh / "meta.json").write_text(
         json.dumps({**described, **times, "refs": refs, "attention": model.attention is not None}), "utf-8"
@@ -62,15 +62,3 @@ def keep_comparison(
     lined = [{"line": line} for line in lines] + [{}] * (len(segments) - len(lines))
     told = [segment.to_dict() | line for segment, line in zip(segments, lined, strict=True)]
     return {**described, **times, "segments": told}
-
-
-def write_heatmap(matrix: NDArray[np.float32], path: Path, low: float) -> None:
-    """A PNG of one pixel a cell, from ``low``, dark, to 1, light: the colours of every picture of visil's."""
-    from PIL import Image as pillow
-
-    from visil.plots.panels import HEAT
-
-    levels = np.clip(np.rint((np.nan_to_num(matrix) - low) / (1 - low) * 255), 0, 255).astype(np.uint8)
-    picture = pillow.fromarray(levels).convert("P")
-    picture.putpalette((HEAT(np.arange(256))[:, :3] * 255).round().astype(np.uint8).tobytes())
-    picture.save(path, "PNG")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.matching.localize import Segment
-from visil.plots.display import clock, duration, shared_seconds
+from visil.plots.times import clock, duration, shared_seconds
 from visil.report.html_pair import percent
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, printable
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
-from visil.plots.display import duration as duration_words
+from visil.plots.times import duration as duration_words
 from visil.web.comparison import keep_comparison
 from visil.web.decoders import Decoders
 from visil.web.engine import Teller

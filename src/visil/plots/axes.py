@@ -1,4 +1,4 @@
-"""From a matrix and timestamps to what fits on paper: bins of even time, ticks, clock times."""
+"""The time axis of a drawn matrix: bins of even time, ticks, and lanes for bars that overlap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.matching.localize import Segment
+from visil.plots.times import clock
 
 CELLS = 720
 """A drawn matrix has at most this many cells a side, about one a pixel."""
@@ -67,16 +67,6 @@ def shrink(matrix: NDArray[np.floating], rows: list[slice], columns: list[slice]
     return np.stack([strips[:, columns_in].max(axis=1) for columns_in in columns], axis=1).astype(np.float32)
 
 
-def clock(seconds: float, *, tenths: bool = False) -> str:
-    """A time as people write it: 0:07, 12:30, 1:02:05; with ``tenths`` 0:07.5."""
-    whole = round(seconds * 10 if tenths else seconds)
-    whole, tenth = divmod(whole, 10) if tenths else (whole, 0)
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-    return f"{text}.{tenth}" if tenths else text
-
-
 def ticks(axis: Axis, room: int) -> tuple[list[float], list[str]]:
     """At most about ``room`` round times on an axis, and how to write them."""
     finest = min(1.0, axis.seconds / len(axis))  # no ticks between frames
@@ -87,34 +77,6 @@ def ticks(axis: Axis, room: int) -> tuple[list[float], list[str]]:
     last = int(np.floor(axis.end / step + 1e-6))
     places = [i * step for i in range(first, last + 1)]
     return places, [clock(place, tenths=step < 1) for place in places]
-
-
-def span(stretch: tuple[float, float], *, tenths: bool = False) -> str:
-    """A stretch of time, 0:12–0:24."""
-    return f"{clock(stretch[0], tenths=tenths)}–{clock(stretch[1], tenths=tenths)}"
-
-
-def shared_seconds(segments: list[Segment]) -> float:
-    """How much of the query is found in the target, counting no moment twice."""
-    total, reached = 0.0, -np.inf
-    for start, end in sorted(segment.query for segment in segments):
-        total += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words: 0.5 s, 24 s, 3 min 20 s, 1 h 5 min."""
-    if seconds < 10 and abs(seconds - round(seconds)) >= 0.05:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, minutes = divmod(round(whole / 60), 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def lanes(stretches: list[tuple[float, float]], most: int) -> list[int]:
