@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from visil.bench.machine import machine
+from visil.bench.results import machine
 
 __all__ = ["RESULTS", "as_text", "keep", "machine", "write"]
 

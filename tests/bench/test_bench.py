@@ -9,7 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from visil.bench.run import measured, read, sections, write
+from visil.bench.results import measured, read, sections, write
 from visil.cli.app import app
 from visil.errors import FileError, UsageError
 

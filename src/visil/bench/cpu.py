@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from visil.bench.rows import Row
+from visil.bench.results import Measurement
 from visil.compare.many_scores import matrix_scores
 from visil.kernels.cpu_backbones import FastBackbone
 from visil.kernels.cpu_hamming import coded_scores
@@ -74,7 +75,7 @@ def plain_score(
     return float(pool(matrix, symmetric=symmetric))
 
 
-def products() -> Iterator[Row]:
+def products() -> Iterator[Measurement]:
     """What matrix products reach here: the bound of all that follows."""
     left, right = (torch.randn(1024, 512, generator=torch.Generator().manual_seed(i)) for i in (0, 1))
     halves = left.bfloat16(), right.bfloat16()
@@ -88,11 +89,11 @@ def products() -> Iterator[Row]:
     operations = 2 * 1024 * 1024 * 512 / 1e9
     found = {name: operations / took for name, took in interleaved(works, 9).items()}
     for name, speed in found.items():
-        yield Row(f"{name} matrix product", speed, "GFLOP/s", found["fp32"], speed / found["fp32"])
-    yield Row("threads", torch.get_num_threads(), "", note=f"precision auto is {fastest()}")
+        yield Measurement(f"{name} matrix product", speed, "GFLOP/s", found["fp32"], speed / found["fp32"])
+    yield Measurement("threads", torch.get_num_threads(), "", note=f"precision auto is {fastest()}")
 
 
-def similarity() -> Iterator[Row]:
+def similarity() -> Iterator[Measurement]:
     """Video pairs a second from features in memory to scores."""
     for name, (regions, channels, symmetric, outer, network) in MODELS.items():
         comparator = Comparator().eval() if network else None
@@ -116,12 +117,12 @@ def similarity() -> Iterator[Row]:
         for chosen in ARITHMETICS:
             speed, base = TARGETS / took[chosen], 1 / took["plain"]
             bound = 2 * (FRAMES * regions) ** 2 * channels * speed / 1e9
-            yield Row(
+            yield Measurement(
                 f"{chosen}, {name}", speed, "pairs/s", base, speed / base, f"{bound:.0f} GFLOP/s of products"
             )
 
 
-def lengths() -> Iterator[Row]:
+def lengths() -> Iterator[Measurement]:
     """Time of a pair against the videos' length, in the fastest arithmetic, with the comparator.
 
     One query meets several targets, as in a search; the plain formula takes them one by one.
@@ -143,7 +144,7 @@ def lengths() -> Iterator[Row]:
             works["plain"] = plain
         took = interleaved(works, 3 if length > FRAMES else 7)
         base = took.get("plain")
-        yield Row(
+        yield Measurement(
             f"time of a pair of {length} frames",
             1e3 * took["ours"] / count,
             "ms",
@@ -153,7 +154,7 @@ def lengths() -> Iterator[Row]:
         )
 
 
-def backbones() -> Iterator[Row]:
+def backbones() -> Iterator[Measurement]:
     """Frames a second; speed does not depend on the weights."""
     for name, size, last in (("efficientnet-lite0", 288, 3), ("resnet50", 224, 3)):
         with torch.random.fork_rng(devices=[]):
@@ -168,14 +169,14 @@ def backbones() -> Iterator[Row]:
         took = interleaved({kind: partial(_maps, way, frames) for kind, way in ways.items()}, 3)
         for kind in ("fp32", "bf16"):
             speed, base = len(frames) / took[kind], len(frames) / took["plain"]
-            yield Row(f"{name}, {size} px, {kind}", speed, "frames/s", base, speed / base)
+            yield Measurement(f"{name}, {size} px, {kind}", speed, "frames/s", base, speed / base)
 
 
 def _maps(network: Backbone, frames: Tensor) -> list[Tensor]:
     return network.stages(network.preprocess(frames))
 
 
-def decoding() -> Iterator[Row]:
+def decoding() -> Iterator[Measurement]:
     """Video frames a second of one thread, 720p H.264 to samples; plain: every frame decoded, and no more."""
     import av
 
@@ -202,7 +203,7 @@ def decoding() -> Iterator[Row]:
     notes = {"exact": "the same samples, resized", "fast": "samples some tenths of a second early"}
     for kind, note in notes.items():
         speed, base = 25 * seconds / took[kind], 25 * seconds / took["plain"]
-        yield Row(f"decode, {kind}", speed, "frames/s", base, speed / base, note)
+        yield Measurement(f"decode, {kind}", speed, "frames/s", base, speed / base, note)
 
 
 def write_clip(path: Path, seconds: int) -> None:
@@ -221,7 +222,7 @@ def write_clip(path: Path, seconds: int) -> None:
         container.mux(stream.encode(None))
 
 
-def codes() -> Iterator[Row]:
+def codes() -> Iterator[Measurement]:
     """Pairs a second of the default model's features in fewer bytes, compared as they are."""
     regions, channels, symmetric, outer, _ = MODELS["default model, R=14, C=256"]
     query = vectors(FRAMES, regions, channels, 0)
@@ -242,24 +243,56 @@ def codes() -> Iterator[Row]:
     for name, size in sizes.items():
         speed, base = TARGETS / took[name], 1 / took["plain"]
         note = f"{regions * size * 3600 / 1e6:.1f} MB an hour"
-        yield Row(f"{name} codes", speed, "pairs/s", base, speed / base, note)
+        yield Measurement(f"{name} codes", speed, "pairs/s", base, speed / base, note)
 
 
-def memory() -> Iterator[Row]:
+def memory() -> Iterator[Measurement]:
     """What scoring one pair takes beyond its features; each in a process of its own."""
     for length, with_plain in ((300, True), (1000, False), (2000, False)):
         ours = _peak(length, "ours")
         plain = _peak(length, "plain") if with_plain else None
         ratio = None if plain is None or ours <= 0 else plain / ours
-        yield Row(f"memory for a pair of {length} frames", ours, "MB", plain, ratio)
+        yield Measurement(f"memory for a pair of {length} frames", ours, "MB", plain, ratio)
 
 
 def _peak(length: int, how: str) -> float:
-    command = [sys.executable, "-m", "visil.bench.peak", str(length), how]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    """:func:`peak` in a process of its own."""
+    code = f"from visil.bench.cpu import peak; print(peak({length}, {how!r}))"
+    return float(
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    )
 
 
-SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
+def _largest() -> int:
+    """The largest size so far, in KB; Linux's own figure, since ``ru_maxrss`` begins with the parent's."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+    except (OSError, StopIteration):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def peak(length: int, how: Literal["ours", "plain"]) -> float:
+    """Growth of this process's largest size, in MB; once a small pair has loaded the libraries."""
+    comparator = Comparator().eval()
+
+    def score(frames: int) -> int:
+        query, target = vectors(frames, 9, 512, 0).float(), vectors(frames, 9, 512, 1)
+        before = _largest()
+        with torch.inference_mode():
+            if how == "plain":
+                plain_score(query, target, False, "mean", comparator)
+            else:
+                matrix_scores(query, [target], comparator=comparator, precision="auto")
+        return _largest() - before
+
+    score(8)
+    return score(length) / 1024
+
+
+SECTIONS: dict[str, Callable[[], Iterator[Measurement]]] = {
     "products": products,
     "similarity": similarity,
     "length": lengths,

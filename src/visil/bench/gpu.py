@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from visil.bench.rows import Row
+from visil.bench.results import Measurement
 from visil.kernels.gpu_engine import DTYPES, GpuEngine
 from visil.kernels.ragged_axes import ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
@@ -51,28 +51,30 @@ def vectors(frames: int, regions: int = REGIONS, channels: int = CHANNELS, seed:
     ).half()
 
 
-def ceilings() -> Iterator[Row]:
+def ceilings() -> Iterator[Measurement]:
     """What the chip does at best, measured: a large copy and large matrix products."""
     source = torch.randn(1 << 29, device="cuda")
     copy = torch.empty_like(source)
     moved = 2 * source.nbytes / seconds(partial(copy.copy_, source))
-    yield Row("memory: copy, read and write", moved / 1e12, "TB/s")
+    yield Measurement("memory: copy, read and write", moved / 1e12, "TB/s")
     del source, copy
     size = 8192
     a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    yield Row("matrix product, bf16", 2 * size**3 / seconds(lambda: a @ b) / 1e12, "TFLOP/s", note="8192³")
+    yield Measurement(
+        "matrix product, bf16", 2 * size**3 / seconds(lambda: a @ b) / 1e12, "TFLOP/s", note="8192³"
+    )
     try:
         one = torch.ones((), device="cuda")
         e, f = a.to(FP8), b.to(FP8).t().contiguous().t()
         fast = seconds(
             lambda: torch._scaled_mm(e, f, one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
         )
-        yield Row("matrix product, fp8", 2 * size**3 / fast / 1e12, "TFLOP/s", note="8192³")
+        yield Measurement("matrix product, fp8", 2 * size**3 / fast / 1e12, "TFLOP/s", note="8192³")
     except (RuntimeError, AttributeError, TypeError):
         return
 
 
-def frame_kernels(frames: int = 8192) -> Iterator[Row]:
+def frame_kernels(frames: int = 8192) -> Iterator[Measurement]:
     """S_f of many videos with many: TFLOP/s, and frame pairs a second beside the plain formula."""
     few = vectors(FRAMES), vectors(FRAMES, seed=1)
     plain = FRAMES**2 / seconds(lambda: frame_matrix(few[0].float(), few[1].float()))
@@ -89,7 +91,7 @@ def frame_kernels(frames: int = 8192) -> Iterator[Row]:
             took = seconds(partial(frame_products, q, t, out, outer=outer, symmetric=symmetric))
             work = 2 * regions**2 * channels * size**2 * (2 if symmetric else 1)
             pairs = size**2 / took
-            yield Row(
+            yield Measurement(
                 f"Tensor Dot + Chamfer, {precision}, {name}",
                 pairs / 1e9,
                 "G frame pairs/s",
@@ -99,7 +101,7 @@ def frame_kernels(frames: int = 8192) -> Iterator[Row]:
             )
 
 
-def comparators(videos: int = 80) -> Iterator[Row]:
+def comparators(videos: int = 80) -> Iterator[Measurement]:
     """Table 1 and Eq. 6 over videos × videos pairs, beside torch's convolutions on as many pairs as they like best."""
     module = Comparator("replicate").cuda().eval().requires_grad_(False)
     axis = ragged_axis([FRAMES] * videos, "replicate").to(torch.device("cuda"))
@@ -118,10 +120,12 @@ def comparators(videos: int = 80) -> Iterator[Row]:
     )
     plain = some.numel() / seconds(lambda: video_similarity(module(some).clamp(-1, 1)))
     found = matrix.numel() / seconds(fused)
-    yield Row("comparator + Chamfer, fp16", found / 1e9, "G frame pairs/s", plain / 1e9, found / plain)
+    yield Measurement(
+        "comparator + Chamfer, fp16", found / 1e9, "G frame pairs/s", plain / 1e9, found / plain
+    )
 
 
-def engines(targets: int = 3000, queries: int = 100) -> Iterator[Row]:
+def engines(targets: int = 3000, queries: int = 100) -> Iterator[Measurement]:
     """From features in host memory to the best ten of each query; the plain formula takes pair after pair."""
     module = Comparator("replicate").cuda().eval().requires_grad_(False)
     asked = [vectors(FRAMES, seed=i) for i in range(queries)]
@@ -137,7 +141,7 @@ def engines(targets: int = 3000, queries: int = 100) -> Iterator[Row]:
 
         took = seconds(run, rounds=3)
         pairs = queries * targets / took
-        yield Row(
+        yield Measurement(
             f"engine, {precision}: {queries} queries, features in host memory",
             pairs / 1e3,
             "k pairs/s",
@@ -147,7 +151,7 @@ def engines(targets: int = 3000, queries: int = 100) -> Iterator[Row]:
         )
 
 
-def lengths() -> Iterator[Row]:
+def lengths() -> Iterator[Measurement]:
     """Time of a pair by length: the kernels over many pairs, and the plain formula."""
     module = Comparator("replicate").cuda().eval().requires_grad_(False)
     for frames in (16, 32, 64, 128, 256, 512, 1024):
@@ -161,10 +165,12 @@ def lengths() -> Iterator[Row]:
             one, other = asked[0].float(), asked[-1].float()
             plain = seconds(partial(_plain_score, module, one, other), 10)
         ratio = None if plain is None else plain / ours
-        yield Row(f"time of a pair of {frames} frames", ours * 1e6, "µs", plain and plain * 1e6, ratio)
+        yield Measurement(
+            f"time of a pair of {frames} frames", ours * 1e6, "µs", plain and plain * 1e6, ratio
+        )
 
 
-def training(window: int = 64) -> Iterator[Row]:
+def training(window: int = 64) -> Iterator[Measurement]:
     """Forward and backward through S_f and the comparator, triplets a second, vectors at hand."""
     from visil.kernels.triton_training import frame_matrices
 
@@ -193,7 +199,7 @@ def training(window: int = 64) -> Iterator[Row]:
     plain = 1 / seconds(step(1, kernel=False))
     together = 64 / seconds(step(64, kernel=False))
     found = 64 / seconds(step(64, kernel=True))
-    yield Row(
+    yield Measurement(
         "training step, plain formula, batches of 64",
         together,
         "triplets/s",
@@ -201,7 +207,7 @@ def training(window: int = 64) -> Iterator[Row]:
         together / plain,
         f"W={window}",
     )
-    yield Row(
+    yield Measurement(
         "training step, kernels in bf16, batches of 64",
         found,
         "triplets/s",
@@ -211,7 +217,7 @@ def training(window: int = 64) -> Iterator[Row]:
     )
 
 
-def extraction() -> Iterator[Row]:
+def extraction() -> Iterator[Measurement]:
     """uint8 frames on the GPU to whitened region vectors, beside the plain modules in float32."""
     from visil.kernels.gpu_extraction import extraction_models
 
@@ -221,7 +227,9 @@ def extraction() -> Iterator[Row]:
             part = frames[:64]
             plain = len(part) / seconds(partial(plain_of, part), 5)
             found = batch / seconds(partial(fast_of, frames), 10)
-        yield Row(f"extraction, {name}, {side} px", found / 1e3, "k frames/s", plain / 1e3, found / plain)
+        yield Measurement(
+            f"extraction, {name}, {side} px", found / 1e3, "k frames/s", plain / 1e3, found / plain
+        )
 
 
 def _plain_score(module: Comparator, one: Tensor, other: Tensor) -> Tensor:
@@ -229,7 +237,7 @@ def _plain_score(module: Comparator, one: Tensor, other: Tensor) -> Tensor:
     return video_similarity(module(frame_matrix(one, other)).clamp(-1, 1))
 
 
-SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
+SECTIONS: dict[str, Callable[[], Iterator[Measurement]]] = {
     "what the chip can do": ceilings,
     "similarity": frame_kernels,
     "comparator": comparators,

@@ -32,7 +32,7 @@ def bench(
     """
     from rich.console import Console
 
-    from visil.bench.run import measured, read, sections, write
+    from visil.bench.results import measured, read, sections, write
 
     terminal = Console(stderr=True)
     if show is not None:

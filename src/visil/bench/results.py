@@ -1,19 +1,33 @@
-"""All of a machine's measurements, section by section, and the file and the picture they are kept in."""
+"""All measurements of this machine, section by section, with what a reader needs to judge them, and their file."""
 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from visil.bench.machine import machine
-from visil.bench.rows import Row
 from visil.errors import FileError, UsageError
 from visil.files import replacing
 
-Sections = Mapping[str, Callable[[], Iterator[Row]]]
+
+@dataclass(frozen=True)
+class Measurement:
+    """A speed or a size, beside that of the plain formula measured in the same process."""
+
+    name: str
+    value: float
+    unit: str
+    plain: float | None = None
+    """The same by the plain formula."""
+    ratio: float | None = None
+    """How many times better; None: nothing to compare with."""
+    note: str = ""
+
+
+Sections = Mapping[str, Callable[[], Iterator[Measurement]]]
 
 
 def sections(device: str | None = None) -> dict[str, Sections]:
@@ -43,15 +57,15 @@ def sections(device: str | None = None) -> dict[str, Sections]:
 def measured(
     chosen: Mapping[str, Sections], on_section: Callable[[str, str], None], only: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Every row; ``on_section`` is told what is measured next. ``only``: parts of the sections' names."""
+    """Every measurement; ``on_section`` is told what is measured next. ``only``: parts of the sections' names."""
     wanted = [part.lower() for part in only]
     result: dict[str, Any] = {"machine": machine()}
     for device, parts in chosen.items():
-        for name, rows in parts.items():
+        for name, measurements in parts.items():
             if wanted and not any(part in name.lower() for part in wanted):
                 continue
             on_section(device, name)
-            result.setdefault(device, {})[name] = [asdict(row) for row in rows()]
+            result.setdefault(device, {})[name] = [asdict(one) for one in measurements()]
     if len(result) == 1:
         known = ", ".join(name for parts in chosen.values() for name in parts)
         raise UsageError(f"no section is called so: there are {known}")
@@ -73,3 +87,34 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise FileError(path, f"is not a result of visil bench ({error})") from error
     return found
+
+
+def machine() -> dict[str, object]:
+    """Processor, cores, GPU, versions."""
+    import torch
+
+    from visil.kernels.cores import usable_cores
+
+    try:
+        import av
+
+        decoder: str | None = av.__version__
+    except ImportError:
+        decoder = None
+    return {
+        "processor": _processor(),
+        "cores": usable_cores(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "av": decoder,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor())
