@@ -7,10 +7,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from visil.compare.comparing import repeated
 from visil.kernels.ragged_axes import ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
-from visil.model.comparator import Comparator, Padding
+from visil.model.comparator import Comparator, Padding, repeated
 from visil.model.similarity import video_similarity
 
 TOLERANCE = 2e-3

@@ -11,11 +11,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.compare.comparing import repeated
 from visil.errors import UsageError
 from visil.kernels.gpu_engine import GpuEngine
 from visil.kernels.gpu_pools import supports
-from visil.model.comparator import Comparator, Padding
+from visil.model.comparator import Comparator, Padding, repeated
 from visil.model.similarity import Reduction, frame_matrix, video_similarity
 
 TOLERANCE = 2e-3

@@ -21,7 +21,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.compare.comparing import repeated
 from visil.compare.many_scores import matrix_scores
 from visil.errors import UsageError
 from visil.kernels import FrameMatrix, cpu_precision, cpu_products
@@ -29,7 +28,7 @@ from visil.kernels.cpu_comparator import FastComparator, fast_comparator, passes
 from visil.kernels.cpu_precision import ARITHMETICS, TOLERANCE, Arithmetic, arithmetic
 from visil.kernels.joined import Joined
 from visil.kernels.ragged import pooled_spans
-from visil.model.comparator import Comparator, Padding
+from visil.model.comparator import Comparator, Padding, repeated
 from visil.model.similarity import Reduction, frame_matrix, pool
 
 CELL = {"fp32": 1e-5, "bf16": 6e-3, "int8": 6e-3}

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from test_comparator import table_1
 from torch import Tensor
 
-from visil.compare.official import read_pca
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.model.backbones import ResNet50
 from visil.model.comparator import Padding
 from visil.model.features import VideoFeatures
+from visil.model.official import read_pca
 
 Array = NDArray[np.float64]
 CHANNELS = 3840

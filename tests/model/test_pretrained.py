@@ -19,7 +19,6 @@ import pytest
 import torch
 
 import visil
-from visil.compare.pretrained import is_hub_id
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.matching.calibration import Calibration
@@ -27,6 +26,7 @@ from visil.matching.localize import LocalizeConfig
 from visil.model.backbones import ResNet50
 from visil.model.config import FORMAT, ViSiLConfig
 from visil.model.presets import PRESETS, VISIL_F, VISIL_V, preset
+from visil.model.pretrained import is_hub_id
 from visil.video import Sampling
 
 SRC = Path(visil.__file__).parents[1]

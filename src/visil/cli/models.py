@@ -41,13 +41,13 @@ def list_models(as_json: AsJson = False) -> None:
 @app.command("pull")
 def pull(name: Annotated[str, typer.Argument(help="A backbone, or a hub id.")] = "resnet50") -> None:
     """Fetch a backbone's weights, or a model from the hub, into the cache."""
-    from visil.compare.pretrained import load as load_pretrained
+    from visil.compare.visil import ViSiL
     from visil.model.backbones import BACKBONES
 
     if name in BACKBONES:
         typer.echo(BACKBONES[name].weights.pull())
     else:
-        typer.echo(f"{name}: {load_pretrained(name).config.name}")
+        typer.echo(f"{name}: {ViSiL.from_pretrained(name).config.name}")
 
 
 @app.command("import")

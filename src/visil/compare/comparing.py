@@ -31,7 +31,7 @@ from visil.matching.localize import (
     walled_spans,
 )
 from visil.matching.match import Match, Matrices
-from visil.model.comparator import SHORTEST, Comparator, hard_tanh
+from visil.model.comparator import SHORTEST, Comparator, hard_tanh, repeated
 from visil.model.features import VideoFeatures
 
 if TYPE_CHECKING:
@@ -309,13 +309,6 @@ def check(model: ViSiL, video: VideoFeatures, name: str) -> None:
 def finite(vectors: Tensor) -> bool:
     """Whether there is neither NaN nor infinity; smallest and largest take one pass, ``isfinite`` several."""
     return all(bool(torch.stack(torch.aminmax(part)).isfinite().all()) for part in vectors.split(4096))
-
-
-def repeated(vectors: Tensor, comparator: Comparator | None, dim: int = 0) -> Tensor:
-    """Videos of 1 to 3 frames doubled until the comparator can read them, as the authors do: 1→4, 2→4, 3→6."""
-    while comparator is not None and vectors.shape[dim] < SHORTEST:
-        vectors = torch.cat([vectors, vectors], dim=dim)
-    return vectors
 
 
 def _score_of_shown(model: ViSiL, query: VideoFeatures, target: VideoFeatures, plain: float) -> float:

@@ -6,13 +6,13 @@ import os
 from importlib import resources
 from pathlib import Path
 
-from visil.compare.pretrained import load as load_pretrained
-from visil.compare.pretrained import load_folder
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.kernels.devices import chosen_device
 from visil.model.config import ViSiLConfig
 from visil.model.presets import PRESETS, preset
+from visil.model.pretrained import load as load_pretrained
+from visil.model.pretrained import load_folder
 
 DEFAULT = "default"
 
@@ -53,7 +53,9 @@ def _load(
         return model
     if backbone is not None:
         raise ModelError("a backbone can be chosen for a preset of the paper, not for a finished model")
-    model = load_folder(default_folder()) if name in (None, DEFAULT) else load_pretrained(str(name))
+    model = (
+        load_folder(default_folder(), ViSiL) if name in (None, DEFAULT) else load_pretrained(str(name), ViSiL)
+    )
     return model.load_backbone(backbone_weights) if backbone_weights is not None else model
 
 

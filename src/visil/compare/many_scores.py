@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.compare.comparing import WIDE_CELLS, WIDE_FRAMES, check, finite, placed, repeated
+from visil.compare.comparing import WIDE_CELLS, WIDE_FRAMES, check, finite, placed
 from visil.errors import UsageError
 from visil.kernels import FrameMatrix, RunningPool, gpu, score_pair
 from visil.kernels.cores import on_all_cores
@@ -20,7 +20,7 @@ from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
 from visil.kernels.joined import Joined
 from visil.kernels.ragged import pooled_spans
 from visil.kernels.signs import signs_only
-from visil.model.comparator import SHORTEST, Comparator, hard_tanh
+from visil.model.comparator import SHORTEST, Comparator, hard_tanh, repeated
 from visil.model.features import VideoFeatures
 from visil.model.similarity import MP_AP, Reduction
 

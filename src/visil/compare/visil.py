@@ -1,13 +1,12 @@
-"""`ViSiL`: backbone, regions, whitening, attention, similarity and comparator, composed once (Sec. 4, Fig. 2)."""
+"""`ViSiL`: the network of :mod:`visil.model.network` as people use it: videos in, answers out, fast copies inside."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 import torch
@@ -22,59 +21,36 @@ from visil.kernels.cpu_backbones import fast
 from visil.kernels.cpu_precision import Precision
 from visil.matching.blank import blank_frames
 from visil.matching.match import Match
-from visil.model import regions
-from visil.model.attention import ContextAttention, HiddenAttention
-from visil.model.backbones import Backbone, backbone_spec
+from visil.model.backbones import Backbone, stage_maps
 from visil.model.backbones.folding import folded
-from visil.model.backbones.weights import load_into, read_checkpoint
-from visil.model.comparator import Comparator
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
-from visil.model.whitening import Whitening
+from visil.model.network import Network
+from visil.model.official import from_official
+from visil.model.pretrained import load, save
 from visil.prefetch import prefetched
 
 if TYPE_CHECKING:
     from visil.video import Frames
     from visil.video.decoders import DecoderName
+    from visil.video.nvdec import GpuFrames
 
 VideoLike = VideoFeatures | str | os.PathLike[str]
 
 BATCH = 32
 """Frames that go through the backbone together."""
 
-Progress = Callable[[int], None]
+FramesDone = Callable[[int], None]
 """Called with the number of frames embedded so far."""
 
 
-class ViSiL(nn.Module):
+class ViSiL(Network):
     """A model of the family: :meth:`embed` turns videos into features, :meth:`compare` relates two of them."""
 
     def __init__(self, config: ViSiLConfig, *, with_backbone: bool = True) -> None:
-        super().__init__()
-        self.config = config
-        spec = backbone_spec(config.backbone)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)  # parts that nothing is loaded into are the same on every machine
-            backbone = spec.build()
-            if max(config.stages) >= len(backbone.channels):
-                raise ModelError(
-                    f"{config.backbone} has stages 0 to {len(backbone.channels) - 1}, not {config.stages}"
-                )
-            self.channels = _channels(config, backbone)
-            self.dim = config.dim or self.channels
-            if self.dim > self.channels:
-                raise ModelError(f"cannot whiten {self.channels} channels to {self.dim}")
-            self.whitening = Whitening.unfitted(self.channels, self.dim) if config.dim else None
-            self.attention = _attention(config, self.dim)
-            self.comparator = Comparator(config.comparator) if config.comparator else None
-        self.backbone = backbone if with_backbone else None
-        self.why_no_backbone = (
-            "this model was loaded without a backbone: it compares features, but embeds nothing"
-        )
-        self._folded: list[Backbone] = []  # a list, so that torch does not take it for a part to save
-        self._fast: list[Backbone | None] = []
-        self.register_load_state_dict_post_hook(_forget_folded)  # type: ignore[no-untyped-call]
-        self.eval()
+        super().__init__(config, with_backbone=with_backbone)
+        self._copy: list[Backbone] = []  # a list, so that torch does not take it for a part to save
+        self.register_load_state_dict_post_hook(_forget_copy)  # type: ignore[no-untyped-call]
 
     # ------------------------------------------------------------------ videos to features
 
@@ -82,7 +58,7 @@ class ViSiL(nn.Module):
         self,
         video: str | os.PathLike[str],
         *,
-        progress: Progress | None = None,
+        progress: FramesDone | None = None,
         fast_decode: bool = False,
         decoder: DecoderName | None = None,
     ) -> VideoFeatures:
@@ -93,88 +69,44 @@ class ViSiL(nn.Module):
         """
         from visil.video.decoders import decoded_frames, on_device
 
-        vectors: list[Tensor] = []
-        blank: list[Tensor] = []
-        timestamps: list[NDArray[np.float64]] = []
-        done = 0
+        sampling, device = self.config.sampling, self.device
         with (
             decoded_frames(
-                video,
-                self.config.sampling,
-                BATCH,
-                decoder=decoder,
-                device=self.device,
-                fast=fast_decode,
+                video, sampling, BATCH, decoder=decoder, device=device, fast=fast_decode
             ) as stream,
             prefetched(on_device(stream)) as batches,
         ):
+            parts: list[VideoFeatures] = []
             for batch in batches:
-                images = _as_tensor(batch.images)
-                vectors.append(self._regions(images))
-                blank.append(blank_frames(images).cpu())
-                timestamps.append(batch.timestamps)
-                done += len(batch)
+                parts.append(self.embed_frames(batch))
                 if progress is not None:
-                    progress(done)
-        if not vectors:
+                    progress(sum(map(len, parts)))
+        if not parts:
             raise VideoError(video, "no frame could be decoded")
-        times = torch.from_numpy(np.concatenate(timestamps))
-        return VideoFeatures(torch.cat(vectors), times, stream.duration, os.fspath(video), torch.cat(blank))
+        return VideoFeatures.joined(parts, stream.duration, os.fspath(video))
 
     def embed_frames(
-        self, frames: NDArray[np.uint8] | Tensor | Frames, timestamps: Sequence[float] | None = None
+        self,
+        frames: NDArray[np.uint8] | Tensor | Frames | GpuFrames,
+        timestamps: Sequence[float] | None = None,
     ) -> VideoFeatures:
         """Features of frames already sampled: RGB uint8 [T, H, W, 3], of any size, used as they are.
 
-        Without ``timestamps`` they are taken to follow the model's own rate, one a second by default.
+        Without ``timestamps`` they are taken to follow the model's own rate, one a second by default. Features of one
+        video's batches are joined by :meth:`VideoFeatures.joined`.
         """
         images = _as_tensor(getattr(frames, "images", frames))
         if timestamps is None:
             timestamps = getattr(frames, "timestamps", None)
         if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != torch.uint8 or 0 in images.shape:
             raise UsageError(f"frames must be uint8 [T, H, W, 3], got {images.dtype} {list(images.shape)}")
-        vectors = torch.cat([self._regions(images[i : i + BATCH]) for i in range(0, len(images), BATCH)])
+        with torch.inference_mode():
+            vectors = torch.cat([self.features(part).float().cpu() for part in images.split(BATCH)])
         if timestamps is None:
             times = torch.arange(len(images), dtype=torch.float64) / self.config.sampling.fps
         else:
             times = torch.as_tensor(np.asarray(timestamps, np.float64))
-        return VideoFeatures(vectors, times, blank=blank_frames(images))
-
-    def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
-        """L_N-iMAC (or the configured pooling) of frames uint8 [B, H, W, 3], before whitening: [B, R, C]."""
-        backbone = self._fast_backbone() or self._inference_backbone()
-        pixels = _as_tensor(frames).to(self.device)
-        count = len(pixels)
-        if not backbone.training and count % 8:
-            # Few different batch sizes: the CPU library keeps a plan, and its memory, for each that it meets.
-            pixels = torch.cat([pixels, pixels.new_zeros(-count % 8, *pixels.shape[1:])])
-        images = backbone.preprocess(pixels)
-        maps = backbone.stages(images.contiguous(memory_format=torch.channels_last))
-        return self.pooled([stage[:count] for stage in maps])
-
-    def pooled(self, maps: Sequence[Tensor]) -> Tensor:
-        """Region vectors from the backbone's maps, each [B, C, H, W]: [B, R, C]."""
-        chosen = [maps[i] for i in self.config.stages]
-        if self.config.pooling == "imac":
-            if (
-                gpu.usable(chosen[0].device)
-                and chosen[0].dtype == torch.float16
-                and not torch.is_grad_enabled()
-            ):
-                from visil.kernels.gpu_extraction import imac
-
-                return imac(chosen, self.config.levels)
-            return regions.imac(chosen, self.config.levels)
-        pool: Callable[[Sequence[Tensor]], Tensor] = getattr(regions, self.config.pooling)
-        return pool(chosen)
-
-    def refine(self, region_vectors: Tensor) -> Tensor:
-        """Whitening and attention, where the model has them: [..., C] to [..., D]."""
-        if self.whitening is not None:
-            region_vectors = self.whitening(region_vectors)
-        if self.attention is not None:
-            region_vectors = self.attention(region_vectors)
-        return region_vectors
+        return VideoFeatures(vectors, times, blank=blank_frames(images).cpu())
 
     def attention_weights(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """How much each region of each frame counts (Eq. 3): [T, R], in [0, 1]."""
@@ -186,39 +118,41 @@ class ViSiL(nn.Module):
                 vectors = self.whitening(vectors)
             return self.attention.weights(vectors)[..., 0].cpu()
 
-    def _inference_backbone(self) -> Backbone:
-        """The backbone itself while it is being trained; otherwise a faster copy that computes the same."""
-        if self.backbone is None:
-            raise ModelError(self.why_no_backbone)
-        if self.backbone.training:
-            self._folded = []
-            return self.backbone
-        if not self._folded:
-            self._folded = [folded(self.backbone)]
-        return self._folded[0]
+    # ------------------------------------------------------------------ faster ways to the same features
 
-    def _fast_backbone(self) -> Backbone | None:
-        """Where the backbone is not being trained: a copy for this device that makes the same features sooner."""
+    def region_vectors(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
+        """As :meth:`Network.region_vectors`, of arrays too."""
+        return super().region_vectors(_as_tensor(frames))
+
+    def stage_maps(self, frames: Tensor) -> list[Tensor]:
+        """As :meth:`Network.stage_maps`, by a copy of the backbone made for this device, unless it is being trained."""
         if self.backbone is None or self.backbone.training:
-            self._fast = []
-            return None
-        if not self._fast:
-            last = max(self.config.stages)
-            self._fast = [_copy_for_gpu(self.backbone, last) or fast(self.backbone, last)]
-        return self._fast[0]
+            self._copy = []
+            return super().stage_maps(frames)
+        if not self._copy:
+            self._copy = [_inference_copy(self.backbone, max(self.config.stages))]
+        return stage_maps(self._copy[0], frames.to(self.device))
 
-    def _forget_copies(self) -> None:
-        self._folded, self._fast = [], []
+    def pooled(self, maps: Sequence[Tensor]) -> Tensor:
+        """As :meth:`Network.pooled`; half-precision maps on a GPU by one kernel a stage."""
+        chosen = [maps[i] for i in self.config.stages]
+        half = chosen[0].dtype == torch.float16 and gpu.usable(chosen[0].device)
+        if self.config.pooling == "imac" and half and not torch.is_grad_enabled():
+            from visil.kernels.gpu_extraction import imac
 
-    def _apply(self, *arguments: Any, **options: Any) -> ViSiL:
-        """torch's hook behind ``to``, ``cuda``, ``half`` and the like: the folded copy is made anew after it."""
-        self._forget_copies()
+            return imac(chosen, self.config.levels)
+        return super().pooled(maps)
+
+    def load_backbone(self, weights: str | os.PathLike[str] | None = None) -> Self:
+        """As :meth:`Network.load_backbone`; the copy for inference is made anew."""
+        self._copy = []
+        return super().load_backbone(weights)
+
+    def _apply(self, *arguments: Any, **options: Any) -> Self:
+        """torch's hook behind ``to``, ``cuda``, ``half`` and the like: the copy for inference is made anew after it."""
+        self._copy = []
         super()._apply(*arguments, **options)  # type: ignore[no-untyped-call]
         return self
-
-    @torch.inference_mode()
-    def _regions(self, images: NDArray[np.uint8] | Tensor) -> Tensor:
-        return self.refine(self.region_vectors(images)).float().cpu()
 
     # ------------------------------------------------------------------ features to answers
 
@@ -261,54 +195,10 @@ class ViSiL(nn.Module):
             results.append(comparing.chunked_score(self, q.vectors, t.vectors))
         return np.array(results, np.float32)
 
-    def forward(self, query: Tensor, target: Tensor) -> Tensor:
-        """CS_v of two videos' refined vectors, [X, R, C] and [Y, R, C], by the plain formulas: differentiable."""
-        from visil.model.similarity import frame_matrix, video_similarity
-
-        matrix = frame_matrix(
-            comparing.repeated(query, self.comparator),
-            comparing.repeated(target, self.comparator),
-            symmetric=self.config.symmetric,
-            inner=self.config.frame_pool[0],
-            outer=self.config.frame_pool[1],
-        )
-        if self.comparator is not None:
-            matrix = self.comparator(matrix).clamp(-1, 1)
-        inner, outer = self.config.video_pool
-        return video_similarity(matrix, symmetric=self.config.symmetric, inner=inner, outer=outer)
-
     def _features(self, video: VideoLike) -> VideoFeatures:
         return video if isinstance(video, VideoFeatures) else self.embed(video)
 
-    # ------------------------------------------------------------------ weights
-
-    def fingerprint(self) -> str:
-        """Tells models apart whose features must not be mixed: a hash of what features depend on."""
-        digest = hashlib.sha256()
-        names = ("backbone", "stages", "pooling", "levels", "dim", "whiten", "attention", "sampling")
-        digest.update(repr([(name, getattr(self.config, name)) for name in names]).encode())
-        if self.config.sampling.fit != "crop":  # younger than the format: left out where it changes nothing
-            digest.update(self.config.sampling.fit.encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            if not name.startswith("comparator.") and not name.endswith("num_batches_tracked"):
-                digest.update(name.encode())
-                digest.update(tensor.detach().cpu().float().numpy().tobytes())
-        return digest.hexdigest()[:32]
-
-    @property
-    def device(self) -> torch.device:
-        """Where the model's tensors are."""
-        return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
-
-    def load_backbone(self, weights: str | os.PathLike[str] | None = None) -> ViSiL:
-        """Fill the backbone from a checkpoint file, or from where its weights are known to be."""
-        spec = backbone_spec(self.config.backbone)
-        path = Path(weights) if weights is not None else spec.weights.locate()
-        backbone = spec.build()
-        load_into(backbone, read_checkpoint(path), str(path), backbone.unused_keys)
-        self.backbone = backbone.eval().to(self.device)
-        self._forget_copies()
-        return self
+    # ------------------------------------------------------------------ files
 
     def save_pretrained(
         self, folder: str | os.PathLike[str], *, include_backbone: bool = True, half: bool = False
@@ -317,16 +207,12 @@ class ViSiL(nn.Module):
 
         ``half`` stores half-precision weights: half the size, and read back as single precision.
         """
-        from visil.compare.pretrained import save
-
         save(self, Path(folder), include_backbone=include_backbone, half=half)
 
     @classmethod
-    def from_pretrained(cls, name: str | os.PathLike[str]) -> ViSiL:
+    def from_pretrained(cls, name: str | os.PathLike[str]) -> Self:
         """A model saved by :meth:`save_pretrained`: a folder, or an id on the hub."""
-        from visil.compare.pretrained import load
-
-        return load(name)
+        return load(name, cls)
 
     @classmethod
     def from_official(
@@ -336,14 +222,12 @@ class ViSiL(nn.Module):
         *,
         backbone_weights: str | os.PathLike[str] | None = None,
         symmetric: bool = False,
-    ) -> ViSiL:
+    ) -> Self:
         """A model from the authors' files: ``visil.pth``, ``visil_symmetric.pth`` or a DnS/S2VS student.
 
         Without ``backbone_weights`` it compares features but embeds no videos.
         """
-        from visil.compare.official import from_official
-
-        return from_official(weights, pca, backbone_weights=backbone_weights, symmetric=symmetric)
+        return from_official(cls, weights, pca, backbone_weights=backbone_weights, symmetric=symmetric)
 
     def warn_untrained(self, parts: Sequence[str]) -> None:
         """Say that parts of this model still hold their starting values."""
@@ -355,20 +239,25 @@ class ViSiL(nn.Module):
             )
 
 
-def _copy_for_gpu(backbone: nn.Module, last: int) -> Backbone | None:
-    """In half precision with fused layers, where there is a GPU that can run them."""
+def _inference_copy(backbone: nn.Module, last: int) -> Backbone:
+    """A copy that makes the same maps up to stage ``last`` sooner where the backbone is; its batch norms folded."""
     first = next(backbone.parameters())
-    if not gpu.usable(first.device) or first.dtype != torch.float32:
-        return None
-    from visil.kernels.gpu_extraction import fused
+    if gpu.usable(first.device) and first.dtype == torch.float32:
+        from visil.kernels.gpu_extraction import fused
 
-    return fused(backbone, last)
+        return fused(backbone, last) or _folded(backbone)
+    return fast(backbone, last) or _folded(backbone)
 
 
-def _forget_folded(model: nn.Module, _: object) -> None:
-    """Weights were loaded: the folded copy is made anew."""
+def _folded(backbone: nn.Module) -> Backbone:
+    copy: Any = folded(backbone)
+    return copy
+
+
+def _forget_copy(model: nn.Module, _: object) -> None:
+    """Weights were loaded: the copy for inference is made anew."""
     assert isinstance(model, ViSiL)
-    model._forget_copies()
+    model._copy = []
 
 
 def _as_tensor(images: object) -> Tensor:
@@ -382,14 +271,3 @@ def _as_tensor(images: object) -> Tensor:
 def _check_choice(long_videos: str) -> None:
     if long_videos not in get_args(LongVideos):
         raise UsageError(f"long_videos must be one of {', '.join(get_args(LongVideos))}, not {long_videos!r}")
-
-
-def _channels(config: ViSiLConfig, backbone: Backbone) -> int:
-    widths = [backbone.channels[i] for i in config.stages]
-    return sum(widths) if config.pooling == "imac" else widths[-1]
-
-
-def _attention(config: ViSiLConfig, dim: int) -> ContextAttention | HiddenAttention | None:
-    if config.attention is None:
-        return None
-    return ContextAttention(dim) if config.attention == "context" else HiddenAttention(dim)

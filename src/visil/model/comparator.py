@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -64,6 +65,13 @@ class Comparator(nn.Module):
     def _pad(self, x: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Tensor:
         mode = "replicate" if self.padding == "replicate" else "constant"
         return F.pad(x, (*columns, *rows), mode=mode)
+
+
+def repeated(vectors: Tensor, comparator: Comparator | None, dim: int = 0) -> Tensor:
+    """Videos of 1 to 3 frames doubled until the comparator can read them, as the authors do: 1→4, 2→4, 3→6."""
+    while comparator is not None and vectors.shape[dim] < SHORTEST:
+        vectors = torch.cat([vectors, vectors], dim=dim)
+    return vectors
 
 
 class Window:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -40,6 +41,20 @@ class VideoFeatures:
             )
         if not torch.isfinite(self.timestamps).all() or (self.timestamps.diff() <= 0).any():
             raise UsageError("timestamps must be finite and rise from frame to frame")
+
+    @classmethod
+    def joined(
+        cls, parts: Sequence[VideoFeatures], duration: float | None = None, path: str | None = None
+    ) -> VideoFeatures:
+        """Parts of one video, in order, as one."""
+        blank = [part.blank for part in parts if part.blank is not None]
+        return cls(
+            torch.cat([part.vectors for part in parts]),
+            torch.cat([part.timestamps for part in parts]),
+            duration,
+            path,
+            torch.cat(blank) if len(blank) == len(parts) else None,
+        )
 
     def __len__(self) -> int:
         return self.vectors.shape[0]

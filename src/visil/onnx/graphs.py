@@ -81,7 +81,7 @@ class Similarity(nn.Module):
 
 
 def repeated(matrix: Tensor, dim: int) -> Tensor:
-    """Rows (or columns) of a video of 1 to 3 frames doubled as :func:`visil.compare.comparing.repeated` does:
+    """Rows (or columns) of a video of 1 to 3 frames doubled as :func:`visil.model.comparator.repeated` does:
     1→4, 2→4, 3→6.
     """
     count = torch.as_tensor(matrix.shape[dim])  # a variable to the tracer, where ``int`` would be a constant

@@ -29,7 +29,7 @@ from visil.compare.visil import BATCH, ViSiL
 from visil.errors import ModelError, UsageError, VideoError
 from visil.matching.blank import blank_frames
 from visil.model import regions
-from visil.model.backbones import Backbone, backbone_spec
+from visil.model.backbones import Backbone, backbone_spec, stage_maps
 from visil.model.backbones.folding import folded
 from visil.model.backbones.i3d import CLIP, I3D, STRIDE
 from visil.model.backbones.weights import load_into, read_checkpoint
@@ -212,15 +212,10 @@ class FeatureMaker:
     def _batch(self, pixels: Tensor) -> Iterator[tuple[str, Tensor]]:
         """Every kind that one backbone pass gives, and the model's where it has a backbone of its own."""
         if "model" in self.bases and not self._shared and self.model is not None:
-            yield "model", self.model.refine(self.model.region_vectors(pixels))
+            yield "model", self.model.features(pixels)
         if self._backbone is None:
             return
-        count = len(pixels)
-        placed = pixels.to(self.device)
-        # Few different batch sizes: the CPU library keeps a plan, and its memory, for each that it meets.
-        placed = torch.cat([placed, placed.new_zeros(-count % 8, *placed.shape[1:])])
-        images = self._backbone.preprocess(placed).contiguous(memory_format=torch.channels_last)
-        maps = [stage[:count] for stage in self._backbone.stages(images)]
+        maps = stage_maps(self._backbone, pixels.to(self.device))
         chosen = [maps[i] for i in self.stages_of]
         for base in self.bases:
             if base in GLOBAL:

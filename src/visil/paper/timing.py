@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from visil.compare.comparing import repeated
 from visil.compare.visil import ViSiL
 from visil.kernels import FrameMatrix, RunningPool, score_pair
+from visil.model.comparator import repeated
 from visil.paper import paper_numbers
 from visil.paper.sources import Videos
 from visil.paper.tables import MadeTable, Row, Value, flat, table_of

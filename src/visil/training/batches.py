@@ -15,11 +15,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from visil.compare.comparing import repeated
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.kernels import gpu
-from visil.model.comparator import hard_tanh
+from visil.model.comparator import hard_tanh, repeated
 from visil.model.similarity import Reduction, pool, video_similarity
 from visil.training.losses import similarity_regularisation
 

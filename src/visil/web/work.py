@@ -6,12 +6,11 @@ import json
 import os
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from visil.cluster.serving import opened_for_serving
 from visil.collection.discover import discover
@@ -139,9 +138,7 @@ class Work:
 
     def embed(self, path: Path, name: str, tell: Teller) -> VideoFeatures:
         """As :meth:`visil.ViSiL.embed`, but decoded elsewhere, and no longer than it may be."""
-        vectors: list[torch.Tensor] = []
-        blank: list[torch.Tensor] = []
-        times: list[NDArray[np.float64]] = []
+        parts: list[VideoFeatures] = []
         done = 0
         most = self.limits.upload_seconds * self.model.config.sampling.fps
         try:
@@ -160,17 +157,13 @@ class Work:
                             name, f"is longer than {most_words}; add it to the collection instead"
                         )
                     part = self.model.embed_frames(frames)
-                    assert part.blank is not None
-                    vectors.append(part.vectors.half())
-                    blank.append(part.blank)
-                    times.append(frames.timestamps)
+                    parts.append(replace(part, vectors=part.vectors.half()))
                     tell(done, max(done, expected) if expected else None, "frames")
         except VideoError as error:
             raise VideoError(name, error.reason) from error  # not the path that an upload has here
-        if not vectors:
+        if not parts:
             raise VideoError(name, "no frame could be decoded")
-        stamped = torch.from_numpy(np.concatenate(times))
-        return VideoFeatures(torch.cat(vectors), stamped, stream.duration, os.fspath(path), torch.cat(blank))
+        return VideoFeatures.joined(parts, stream.duration, os.fspath(path))
 
     # ------------------------------------------------------------------ long work
 

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from visil.errors import ModelError
 from visil.model.backbones.efficientnet_lite import EfficientNetLite
 from visil.model.backbones.resnet import ResNet50
 from visil.model.backbones.weights import WeightSource
+
+BATCH_STEP = 8
+"""Batches are filled up to a multiple of this: the CPU library keeps a plan, and its memory, for each size it meets."""
 
 
 class Backbone(Protocol):
@@ -26,6 +30,16 @@ class Backbone(Protocol):
 
     def stages(self, images: Tensor) -> list[Tensor]:
         """Feature maps of every stage, [B, C_k, H_k, W_k]."""
+
+
+def stage_maps(backbone: Backbone, frames: Tensor) -> list[Tensor]:
+    """Feature maps of every stage, [B, C_k, H_k, W_k], of frames uint8 [B, H, W, 3] where the backbone is."""
+    count = len(frames)
+    if not backbone.training and count % BATCH_STEP:
+        frames = torch.cat([frames, frames.new_zeros(-count % BATCH_STEP, *frames.shape[1:])])
+    images = backbone.preprocess(frames)
+    maps = backbone.stages(images.contiguous(memory_format=torch.channels_last))
+    return [stage[:count] for stage in maps]
 
 
 @dataclass(frozen=True)
@@ -68,4 +82,12 @@ def backbone_spec(name: str) -> BackboneSpec:
         raise ModelError(f"unknown backbone {name!r}: choose one of {', '.join(BACKBONES)}") from None
 
 
-__all__ = ["BACKBONES", "Backbone", "BackboneSpec", "EfficientNetLite", "ResNet50", "backbone_spec"]
+__all__ = [
+    "BACKBONES",
+    "Backbone",
+    "BackboneSpec",
+    "EfficientNetLite",
+    "ResNet50",
+    "backbone_spec",
+    "stage_maps",
+]

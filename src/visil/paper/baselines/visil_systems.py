@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from visil.compare.comparing import check, repeated
+from visil.compare.comparing import check
 from visil.compare.loading import load
 from visil.compare.many_scores import matrix_scores
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.attention import ContextAttention
-from visil.model.comparator import Comparator, hard_tanh
+from visil.model.comparator import Comparator, hard_tanh, repeated
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.model.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V

@@ -6,19 +6,23 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TypeVar
 
 from torch import Tensor
 
-from visil.compare.visil import ViSiL
 from visil.errors import ModelError
+from visil.model.backbones.weights import load_into, read_tensors
 from visil.model.config import read_config
+from visil.model.network import Network
+
+Model = TypeVar("Model", bound=Network)
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 BACKBONE_PREFIX = "backbone."
 
 
-def save(model: ViSiL, folder: Path, *, include_backbone: bool = True, half: bool = False) -> None:
+def save(model: Network, folder: Path, *, include_backbone: bool = True, half: bool = False) -> None:
     """Write a model; a reader never meets part of one. ``half``: in half precision, half the size."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
@@ -60,8 +64,8 @@ def _replace_both(staging: Path, folder: Path) -> None:
         raise
 
 
-def load(name: str | os.PathLike[str]) -> ViSiL:
-    """Read a model from a folder, or from the hub where ``name`` is an id such as ``organisation/model``."""
+def load(name: str | os.PathLike[str], kind: type[Model]) -> Model:
+    """A model of class ``kind`` from a folder, or from the hub where ``name`` is an id (``organisation/model``)."""
     folder = Path(name)
     if not folder.is_dir():
         if folder.exists():
@@ -71,18 +75,16 @@ def load(name: str | os.PathLike[str]) -> ViSiL:
         if not is_hub_id(os.fspath(name)):
             raise ModelError(f"{name}: no such model folder, and not a hub id (organisation/model)")
         folder = pull_from_hub(os.fspath(name))
-    return load_folder(folder)
+    return load_folder(folder, kind)
 
 
-def load_folder(folder: Path) -> ViSiL:
-    """Read a model from a folder; a backbone that was not saved with it comes from where its weights are known."""
-    from visil.model.backbones.weights import load_into, read_tensors
-
+def load_folder(folder: Path, kind: type[Model]) -> Model:
+    """A model of class ``kind`` from a folder; a backbone not saved with it comes from where its weights are known."""
     config = read_config(folder)
     path = folder / WEIGHTS_FILE
     tensors = {k: v for k, v in read_tensors(path).items() if isinstance(v, Tensor)} if path.exists() else {}
     has_backbone = any(k.startswith(BACKBONE_PREFIX) for k in tensors)
-    model = ViSiL(config, with_backbone=has_backbone)
+    model = kind(config, with_backbone=has_backbone)
     if model.state_dict() and not path.exists():
         raise ModelError(f"{path}: no such file")
     load_into(model, tensors, str(path))

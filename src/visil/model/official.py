@@ -12,32 +12,36 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.model.backbones.weights import load_into, read_checkpoint, read_tensors
 from visil.model.comparator import Padding
 from visil.model.config import Attention
+from visil.model.network import Network
 from visil.model.presets import VISIL_V
 from visil.model.whitening import Whitening
+
+Model = TypeVar("Model", bound=Network)
 
 COMPARATOR_PREFIXES = ("video_comperator.", "visil_head.video_comperator.", "visil_head.")
 ATTENTION_PREFIXES = ("attention.", "visil_head.attention.")
 
 
 def from_official(
+    kind: type[Model],
     weights: str | os.PathLike[str],
     pca: str | os.PathLike[str] | None = None,
     *,
     backbone_weights: str | os.PathLike[str] | None = None,
     symmetric: bool = False,
-) -> ViSiL:
-    """A model from the authors' files; see :meth:`visil.ViSiL.from_official`."""
+) -> Model:
+    """A model of class ``kind`` from the authors' files; see :meth:`visil.ViSiL.from_official`."""
     tensors = read_checkpoint(weights)
     origin = os.fspath(weights)
     if any("binarization" in key for key in tensors):
@@ -45,12 +49,12 @@ def from_official(
     attention = _part(tensors, ATTENTION_PREFIXES, "context_vector.weight", origin)
     comparator = _part(tensors, COMPARATOR_PREFIXES, "conv1.weight", origin)
     dim = attention["context_vector.weight"].shape[-1]
-    kind: Attention = "hidden" if "transform.weight" in attention else "context"
-    padding: Padding = "zeros" if kind == "hidden" else "replicate"
+    way: Attention = "hidden" if "transform.weight" in attention else "context"
+    padding: Padding = "zeros" if way == "hidden" else "replicate"
     config = VISIL_V.replaced(
-        name=Path(weights).stem, dim=dim, attention=kind, comparator=padding, symmetric=symmetric
+        name=Path(weights).stem, dim=dim, attention=way, comparator=padding, symmetric=symmetric
     )
-    model = ViSiL(config, with_backbone=False)
+    model = kind(config, with_backbone=False)
     assert model.attention is not None
     assert model.comparator is not None
     load_into(model.attention, attention, origin)
