@@ -4,38 +4,90 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from visil.errors import UsageError, printable
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
+def fresh_beside(path: Path) -> Generator[Path, None, None]:
     """A fresh, empty file beside ``path`` to write into; it takes ``path``'s place when the block ends well.
 
-    Where the block fails the fresh file is removed and ``path`` stays as it was. A place that cannot be
-    written to is found out before the block begins. What the operating system objects to is a UsageError.
+    Where the block fails the fresh file is removed and ``path`` stays as it was. An OSError passes through.
     """
-    final = Path(path)
-    fresh = final.parent / f".visil-{secrets.token_hex(8)}{final.suffix[:16]}"
-    try:
-        with suppress(FileNotFoundError):
-            if stat.S_ISDIR(os.stat(final).st_mode):
-                raise IsADirectoryError(None, "it is a folder")
-        fresh.touch(exist_ok=False)
-    except (OSError, ValueError) as error:
-        raise _cannot_write(final, error) from error
+    fresh = path.parent / f".visil-{secrets.token_hex(8)}{path.suffix[:16]}"
+    fresh.touch(exist_ok=False)
     try:
         yield fresh
-        os.replace(fresh, final)
-    except OSError as error:
-        raise _cannot_write(final, error) from error
+        os.replace(fresh, path)
     finally:
         with suppress(OSError):
             fresh.unlink()
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
+    """:func:`fresh_beside` for a file that the user named: what the operating system objects to is a UsageError.
+
+    A place that cannot be written to is found out before the block begins.
+    """
+    final = Path(path)
+    with ExitStack() as opened:
+        try:
+            with suppress(FileNotFoundError):
+                if stat.S_ISDIR(os.stat(final).st_mode):
+                    raise IsADirectoryError(None, "it is a folder")
+            fresh = opened.enter_context(fresh_beside(final))
+        except (OSError, ValueError) as error:
+            raise _cannot_write(final, error) from error
+        try:
+            yield fresh
+            opened.close()
+        except OSError as error:
+            raise _cannot_write(final, error) from error
+
+
+@contextmanager
+def replacing_together(folder: Path, names: Sequence[str]) -> Generator[Path, None, None]:
+    """A fresh folder to write the files ``names`` into; all take their places in ``folder`` when the block ends well.
+
+    They are moved in the order of ``names``. Where the block or a move fails, ``folder`` is as it was: the files that
+    were there are put back, and a folder that was made for them is removed. An OSError passes through.
+    """
+    existed = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".visil-", dir=folder))
+    try:
+        yield fresh
+        _move_together(fresh, folder, names)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if not existed:
+            with suppress(OSError):  # it holds the files
+                folder.rmdir()
+
+
+def _move_together(fresh: Path, folder: Path, names: Sequence[str]) -> None:
+    old = fresh / "old"
+    old.mkdir()
+    moved = []
+    try:
+        for name in names:
+            if (folder / name).exists():
+                os.replace(folder / name, old / name)
+            os.replace(fresh / name, folder / name)
+            moved.append(name)
+    except BaseException:
+        for name in moved:
+            (folder / name).unlink(missing_ok=True)
+        for before in old.iterdir():
+            os.rename(before, folder / before.name)
+        raise
 
 
 def _cannot_write(path: Path, error: OSError | ValueError) -> UsageError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TypeVar
 
 from torch import Tensor
 
 from visil.errors import ModelError
+from visil.files import replacing_together
 from visil.model.backbones.weights import load_into, read_tensors
 from visil.model.config import read_config
 from visil.model.network import Network
@@ -33,35 +33,13 @@ def save(model: Network, folder: Path, *, include_backbone: bool = True, half: b
     if not include_backbone:
         tensors = {k: v for k, v in tensors.items() if not k.startswith(BACKBONE_PREFIX)}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".saving-", dir=folder))
-        try:
-            save_file(tensors, staging / WEIGHTS_FILE, metadata={"format": "pt"})
-            (staging / CONFIG_FILE).write_text(model.config.to_json(), "utf-8")
-            shutil.copymode(
-                staging / CONFIG_FILE, staging / WEIGHTS_FILE
-            )  # as readable as any file one writes
-            _replace_both(staging, folder)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+        with replacing_together(folder, (WEIGHTS_FILE, CONFIG_FILE)) as fresh:
+            save_file(tensors, fresh / WEIGHTS_FILE, metadata={"format": "pt"})
+            (fresh / CONFIG_FILE).write_text(model.config.to_json(), "utf-8")
+            shutil.copymode(fresh / CONFIG_FILE, fresh / WEIGHTS_FILE)  # as readable as any file one writes
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{folder}: the model could not be written ({reason})") from error
-
-
-def _replace_both(staging: Path, folder: Path) -> None:
-    """Put the new weights and configuration in place; where the second fails, the first is taken back."""
-    weights, old = folder / WEIGHTS_FILE, staging / "old"
-    if weights.exists():
-        os.replace(weights, old)
-    try:
-        os.replace(staging / WEIGHTS_FILE, weights)
-        os.replace(staging / CONFIG_FILE, folder / CONFIG_FILE)
-    except BaseException:
-        weights.unlink(missing_ok=True)
-        if old.exists():
-            os.rename(old, weights)
-        raise
 
 
 def load(name: str | os.PathLike[str], kind: type[Model]) -> Model:

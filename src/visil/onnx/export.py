@@ -6,8 +6,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import shutil
-import tempfile
 import warnings
 from copy import deepcopy
 from dataclasses import asdict, dataclass
@@ -23,6 +21,7 @@ from torch import Tensor, nn
 from visil.compare import comparing
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError, printable
+from visil.files import replacing_together
 from visil.onnx.graphs import Extractor, Similarity
 
 FORMAT = 1
@@ -57,27 +56,14 @@ def export_onnx(model: ViSiL, folder: str | os.PathLike[str]) -> Exported:
     """
     _require_extra()
     target = Path(folder)
-    existed = target.exists()
     plain = deepcopy(model).to("cpu", torch.float32).eval()
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".saving-", dir=target))
-        try:
-            exported = _write(plain, staging, target)
-            for name in (
-                EXTRACTOR,
-                SIMILARITY,
-                ABOUT,
-            ):  # the description last: it names the others' checksums
-                os.replace(staging / name, target / name)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-            if not existed and not any(target.iterdir()):
-                target.rmdir()
+        # The description last: it names the others' checksums.
+        with replacing_together(target, (EXTRACTOR, SIMILARITY, ABOUT)) as fresh:
+            return _write(plain, fresh, target)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ModelError(f"{printable(str(target))}: the model could not be written ({reason})") from error
-    return exported
 
 
 def _require_extra() -> None:
@@ -89,24 +75,24 @@ def _require_extra() -> None:
 
 
 @torch.inference_mode()
-def _write(model: ViSiL, staging: Path, target: Path) -> Exported:
+def _write(model: ViSiL, fresh: Path, target: Path) -> Exported:
     side = model.config.sampling.crop
     generator = torch.Generator().manual_seed(0)
     frames = torch.randint(0, 256, (3, side, side, 3), dtype=torch.uint8, generator=generator)
     regions = model.embed_frames(frames).vectors.shape[1]
     similarity = Similarity(model)
-    _trace(Extractor(model), (frames,), staging / EXTRACTOR, {"frames": "T"}, {"vectors": ("T",)})
+    _trace(Extractor(model), (frames,), fresh / EXTRACTOR, {"frames": "T"}, {"vectors": ("T",)})
     shapes = {"frame_matrix": ("X", "Y"), "output_matrix": ("X_out", "Y_out"), "score": ()}
     _trace(
         similarity,
         (_vectors(8, regions, model.dim, generator), _vectors(11, regions, model.dim, generator)),
-        staging / SIMILARITY,
+        fresh / SIMILARITY,
         {"query": "X", "target": "Y"},
         {name: shapes[name] for name in similarity.outputs},
     )
     differences = (
-        _extractor_difference(model, staging / EXTRACTOR, generator),
-        _similarity_difference(model, similarity, staging / SIMILARITY, regions, generator),
+        _extractor_difference(model, fresh / EXTRACTOR, generator),
+        _similarity_difference(model, similarity, fresh / SIMILARITY, regions, generator),
     )
     for part, difference in zip(("extractor", "similarity"), differences, strict=True):
         if not difference <= TOLERANCE:  # NaN is no agreement either
@@ -114,8 +100,8 @@ def _write(model: ViSiL, staging: Path, target: Path) -> Exported:
                 f"{printable(str(target))}: nothing was written: in ONNX Runtime the {part} of {model.config.name} "
                 f"differs from torch by {difference:.1g}, more than {TOLERANCE:.0e}"
             )
-    about = _about(model, regions, similarity.outputs, staging, max(differences))
-    (staging / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+    about = _about(model, regions, similarity.outputs, fresh, max(differences))
+    (fresh / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
     return Exported(os.fspath(target), *differences)
 
 
@@ -207,7 +193,7 @@ def _worse(worst: float, got: NDArray[Any], expected: NDArray[Any] | np.float32)
 
 
 def _about(
-    model: ViSiL, regions: int, outputs: list[str], staging: Path, difference: float
+    model: ViSiL, regions: int, outputs: list[str], fresh: Path, difference: float
 ) -> dict[str, object]:
     """What somebody without torch has to know."""
     import onnxruntime
@@ -221,13 +207,13 @@ def _about(
         "sampling": asdict(config.sampling),
         "extractor": {
             "file": EXTRACTOR,
-            "sha256": _checksum(staging / EXTRACTOR),
+            "sha256": _checksum(fresh / EXTRACTOR),
             "inputs": {"frames": {"type": "uint8", "shape": ["T", side, side, 3], "channels": "RGB"}},
             "outputs": {"vectors": {"type": "float32", "shape": ["T", regions, model.dim]}},
         },
         "similarity": {
             "file": SIMILARITY,
-            "sha256": _checksum(staging / SIMILARITY),
+            "sha256": _checksum(fresh / SIMILARITY),
             "inputs": {
                 name: {"type": "float32", "shape": [length, regions, model.dim]}
                 for name, length in (("query", "X"), ("target", "Y"))

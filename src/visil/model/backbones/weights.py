@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import tempfile
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from visil.errors import ModelError
+from visil.files import fresh_beside
 
 Progress = Callable[[int, int | None], None]
 """Called with bytes so far, and bytes in all where known."""
@@ -74,40 +74,31 @@ def hub_cache() -> Path:
 
 def download(url: str, target: Path, sha256: str | None = None, progress: Progress | None = None) -> Path:
     """Fetch ``url`` to ``target``: whole and verified, or not at all."""
-    partial: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response, fresh_beside(target) as fresh:
             length = response.headers.get("Content-Length")
             total = int(length) if length and length.isdigit() else None
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-            partial = Path(name)
             received = 0
-            with os.fdopen(handle, "wb") as file:
+            with fresh.open("wb") as file:
                 while chunk := response.read(CHUNK):
                     file.write(chunk)
                     digest.update(chunk)
                     received += len(chunk)
                     if progress is not None:
                         progress(received, total)
-        if total is not None and received != total:
-            raise ModelError(f"{url}: the download broke off at {received} of {total} bytes; try again")
-        if sha256 is not None and not digest.hexdigest().startswith(sha256):
-            raise ModelError(
-                f"{url}: the file is not the one expected (its SHA-256 does not start with {sha256})"
-            )
-        partial.chmod(0o644)  # mkstemp's files are for their owner alone; a cache may be shared
-        os.replace(partial, target)
-        partial = None
+            if total is not None and received != total:
+                raise ModelError(f"{url}: the download broke off at {received} of {total} bytes; try again")
+            if sha256 is not None and not digest.hexdigest().startswith(sha256):
+                raise ModelError(
+                    f"{url}: the file is not the one expected (its SHA-256 does not start with {sha256})"
+                )
     except (HTTPException, OSError) as error:
         reason = str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error).strip()
         raise ModelError(
             f"could not download {url} ({reason}): fetch it on a machine with access and put it at {target}"
         ) from error
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
     return target
 
 
