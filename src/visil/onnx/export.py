@@ -80,7 +80,7 @@ def _write(model: ViSiL, fresh: Path, target: Path) -> Exported:
     generator = torch.Generator().manual_seed(0)
     frames = torch.randint(0, 256, (3, side, side, 3), dtype=torch.uint8, generator=generator)
     regions = model.embed_frames(frames).vectors.shape[1]
-    similarity = Similarity(model)
+    similarity = Similarity(model.formula)
     _trace(Extractor(model), (frames,), fresh / EXTRACTOR, {"frames": "T"}, {"vectors": ("T",)})
     shapes = {"frame_matrix": ("X", "Y"), "output_matrix": ("X_out", "Y_out"), "score": ()}
     _trace(

@@ -1,8 +1,7 @@
 """The two graphs that are exported: frames to region vectors, and two videos' vectors to matrices and a score.
 
-The same formulas as :mod:`visil.compare.visil` and :mod:`visil.model.similarity`, written so that a tracer sees
-every length as a
-variable: no Python branch on a length, and the repetition of very short videos is arithmetic on row numbers.
+The formulas of :mod:`visil.model.formula`, written so that a tracer sees every length as a variable: no Python branch
+on a length, and the repetition of very short videos is arithmetic on row numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from torch import Tensor, nn
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.model.backbones.folding import folded
-from visil.model.comparator import SHORTEST, hard_tanh
+from visil.model.comparator import SHORTEST
+from visil.model.formula import Formula
 from visil.model.similarity import Reduction, best_few, reduced
 
 LOWEST = -1e30
@@ -43,10 +43,10 @@ class Extractor(nn.Module):
 class Similarity(nn.Module):
     """Refined vectors [X, R, C] and [Y, R, C] to S_f [X, Y], S_v [X', Y'] where there is a comparator, and CS_v []."""
 
-    def __init__(self, model: ViSiL) -> None:
+    def __init__(self, formula: Formula) -> None:
         super().__init__()
-        self.config = model.config
-        self.comparator = model.comparator
+        self.formula = formula
+        self.comparator = formula.comparator
 
     @property
     def outputs(self) -> list[str]:
@@ -58,32 +58,30 @@ class Similarity(nn.Module):
         frames = self.frame_matrix(query, target)
         if self.comparator is None:
             return frames, self.score(frames)
-        output = hard_tanh(self.comparator(repeated(repeated(frames, 0), 1)))
+        output = self.formula.output_matrix(repeated(repeated(frames, 0), 1))
         return frames, output, self.score(output)
 
     def frame_matrix(self, query: Tensor, target: Tensor) -> Tensor:
         """S_f of Eq. 5, from one product for each region of the target."""
-        inner, outer = self.config.frame_pool
+        inner, outer = self.formula.frame_pool
         products = [query @ target[:, j].transpose(0, 1) for j in range(target.shape[1])]  # each [X, R, Y]
         forward = _over(_over(products, inner).unbind(1), outer)
-        if not self.config.symmetric:
+        if not self.formula.symmetric:
             return forward
         backward = _over([_over(product.unbind(1), inner) for product in products], outer)
         return (forward + backward) / 2
 
     def score(self, matrix: Tensor) -> Tensor:
         """CS_v of Eq. 6."""
-        inner, outer = self.config.video_pool
+        inner, outer = self.formula.video_pool
         forward = _along(_along(matrix, inner), outer)
-        if not self.config.symmetric:
+        if not self.formula.symmetric:
             return forward
         return (forward + _along(_along(matrix.transpose(0, 1), inner), outer)) / 2
 
 
 def repeated(matrix: Tensor, dim: int) -> Tensor:
-    """Rows (or columns) of a video of 1 to 3 frames doubled as :func:`visil.model.comparator.repeated` does:
-    1→4, 2→4, 3→6.
-    """
+    """Rows or columns of 1 to 3 frames repeated (1→4, 2→4, 3→6), as by :func:`visil.model.comparator.repeated`."""
     count = torch.as_tensor(matrix.shape[dim])  # a variable to the tracer, where ``int`` would be a constant
     times = 1 + (count < SHORTEST).long() + 2 * (count < SHORTEST // 2).long()
     return matrix.index_select(dim, torch.arange(cast(int, count * times)) % count)
