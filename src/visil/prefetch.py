@@ -41,14 +41,14 @@ class prefetched(Generic[T]):
             item = self._queue.get()
             if isinstance(item, _End):
                 self._thread.join()
-                self._stop.set()  # whoever iterates again finds nothing, and does not wait for it
+                self._stop.set()  # iterating again yields nothing and does not block
                 if item.error is not None:
                     raise item.error
                 return
             yield item
 
     def close(self) -> None:
-        """Stop early: returns when the thread has let go of the items."""
+        """Stop early; returns when the thread has ended."""
         self._stop.set()
         while self._thread.is_alive():
             try:

@@ -171,7 +171,7 @@ def lengths() -> Iterator[Measurement]:
 
 
 def training(window: int = 64) -> Iterator[Measurement]:
-    """Forward and backward through S_f and the comparator, triplets a second, vectors at hand."""
+    """Forward and backward through S_f and the comparator, triplets a second, from vectors in memory."""
     from visil.kernels.triton_training import frame_matrices
 
     module = Comparator("replicate").cuda()

@@ -9,18 +9,10 @@ from typing import Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, GpusPerActor, RayAddress, choose_device, joined
+from visil.cli.options import AsJson, CodesName, Device, GpusPerActor, RayAddress, choose_device, joined
 from visil.cli.output import MOST_FAILURES, failures_as_json, print_json
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
-
-
-class Kind(StrEnum):
-    """``visil.model.codes.Codes``, which would take torch to import."""
-
-    fp16 = "fp16"
-    int8 = "int8"
-    binary = "binary"
 
 
 class DecoderKind(StrEnum):
@@ -57,7 +49,8 @@ def add(
         str | None, typer.Option(metavar="MODEL", help="For a new collection: its model.")
     ] = None,
     codes: Annotated[
-        Kind | None, typer.Option(help="For a new collection: how its features are kept; fp16 by default.")
+        CodesName | None,
+        typer.Option(help="For a new collection: how its features are kept; fp16 by default."),
     ] = None,
     fast_decode: Annotated[
         bool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 
 DEVICE_VARIABLE = "VISIL_DEVICE"
 """As in :mod:`visil.kernels.devices`, which would load torch before it is known that anything is to be computed."""
+
+
+class CodesName(StrEnum):
+    """``visil.model.codes.Codes``, which would take torch to import."""
+
+    fp16 = "fp16"
+    int8 = "int8"
+    binary = "binary"
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 

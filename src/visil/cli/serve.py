@@ -75,7 +75,7 @@ def serve(
 
 
 def _check_cluster(index: Path, address: str) -> None:
-    """What is wrong with a cluster is said before the server starts; its engines then join it."""
+    """A cluster that cannot be used is an error before the server starts; the server's engines then join it."""
     from visil.cluster.manifest import is_sharded
     from visil.cluster.serving import ADDRESS
     from visil.errors import IndexFolderError

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from visil.cli.add import Kind
-from visil.cli.options import AsJson
+from visil.cli.options import AsJson, CodesName
 from visil.cli.output import print_json
 from visil.cli.progress import count_progress
 from visil.errors import UsageError, printable
@@ -32,7 +31,9 @@ def create(
         str | None,
         typer.Option("--from", metavar="OLD", help="An ordinary collection to take the videos of; it stays."),
     ] = None,
-    codes: Annotated[Kind | None, typer.Option(help="What features are kept as, as for `visil add`.")] = None,
+    codes: Annotated[
+        CodesName | None, typer.Option(help="What features are kept as, as for `visil add`.")
+    ] = None,
 ) -> None:
     """A new sharded collection, empty or with all that another one knows; nothing is embedded again."""
     from visil.cluster.making import create as make
@@ -90,7 +91,7 @@ def list_shards(
 
     with ShardedIndex(index) as collection:
         facts, manifest = collection.facts(), collection.manifest
-        collection.catalogue.order()  # a video in two shards is said now, not at the next search
+        collection.catalogue.order()  # a video in two shards is an error now, not at the next search
     if as_json:
         listed = [
             {

@@ -36,7 +36,7 @@ WALL = -1e6
 """Similarity on which no path can stand."""
 
 MAX_PENDING = 1 << 18
-"""Path ends noted before they are boiled down to one for each beginning."""
+"""Path ends kept before they are reduced to one for each beginning."""
 
 _FOUND = np.dtype(
     [
@@ -53,7 +53,7 @@ AS_ALIKE = 0.95
 """Part of a stronger match's similarity that a second match of the same frames must reach."""
 
 FAINT = 0.05
-"""Gain from which a path is noted: too weak to be shown as a match, it still speaks for one."""
+"""Gain from which a path is kept: too weak to be shown as a match, but evidence that there is one."""
 
 SHORT_SHARE = 0.8
 """Part of a perfect match's gain that videos of very few frames must reach."""
@@ -64,7 +64,7 @@ class LocalizeConfig:
     """How a matrix is read; the defaults suit unit vectors without whitening."""
 
     threshold: float = 0.5
-    """Similarity at which a pair of frames speaks neither for nor against a match."""
+    """Similarity at which a pair of frames counts neither for nor against a match."""
     min_gain: float = 0.4
     """A path whose summed gain stays below this is no match."""
     give_up: float = 0.6
@@ -101,12 +101,12 @@ class Path:
     cells: int
 
     def strength(self, config: LocalizeConfig) -> float:
-        """How much it says: see :func:`strength`."""
+        """How much evidence it is: see :func:`strength`."""
         return float(strength(np.array([self.score]), np.array([self.cells]), config.threshold)[0])
 
 
 def strength(scores: NDArray[np.floating], cells: NDArray[np.integer], threshold: float) -> Doubles:
-    """How much paths say: mean similarity above the threshold, times the logarithm of their length.
+    """How much evidence paths are: mean similarity above the threshold, times the logarithm of their length.
 
     Not the sum over their cells: frames of one shot are alike, so a long weak resemblance of two slow shots is
     little more evidence than a short one.
@@ -128,7 +128,7 @@ class Segment:
 
 
 @dataclass
-class _Row:
+class _PathEnds:
     """The paths that end in each column of one row."""
 
     gain: Floats
@@ -143,14 +143,14 @@ class _Row:
     """Where it began."""
 
     @staticmethod
-    def empty(columns: int) -> _Row:
+    def empty(columns: int) -> _PathEnds:
         def floats() -> Floats:
             return np.zeros(columns, np.float32)
 
         def ints() -> Ints:
             return np.zeros(columns, np.int32)
 
-        return _Row(floats(), floats(), floats(), ints(), ints(), ints())
+        return _PathEnds(floats(), floats(), floats(), ints(), ints(), ints())
 
 
 class Localizer:
@@ -162,7 +162,7 @@ class Localizer:
         self.config = config or LocalizeConfig()
         self._least = min(FAINT, self.config.min_gain)
         self._columns = columns
-        self._rows = [_Row.empty(columns) for _ in range(MEMORY)]  # the latest first
+        self._rows = [_PathEnds.empty(columns) for _ in range(MEMORY)]  # the latest first
         self._next = 0
         self._quiet = MEMORY
         """Rows since the last one that a path runs through."""
@@ -174,9 +174,9 @@ class Localizer:
         if strip.ndim != 2 or strip.shape[1] != self._columns:
             raise UsageError(f"expected rows of {self._columns} frames, got {list(strip.shape)}")
         strip = np.asarray(strip, np.float32)
-        speaks = strip.max(axis=1) > self.config.threshold
-        for row, speaks_for_a_match in zip(strip, speaks, strict=True):
-            if speaks_for_a_match or self._quiet < MEMORY:
+        promising = strip.max(axis=1) > self.config.threshold
+        for row, may_begin in zip(strip, promising, strict=True):
+            if may_begin or self._quiet < MEMORY:
                 self._step(row)
             else:  # no path is under way and none can begin: most rows of most pairs
                 self._next += 1
@@ -184,7 +184,7 @@ class Localizer:
     def _step(self, similarity: Floats) -> None:
         config, columns = self.config, self._columns
         gain = similarity - np.float32(config.threshold)
-        new = _Row.empty(columns)
+        new = _PathEnds.empty(columns)
         new.cells += 1
         new.query += self._next
         new.target += np.arange(columns, dtype=np.int32)
@@ -214,8 +214,8 @@ class Localizer:
         self._rows = [new, *self._rows[:-1]]
         self._next += 1
 
-    def _note(self, row: _Row) -> None:
-        """Remember every path that stands at its highest here."""
+    def _note(self, row: _PathEnds) -> None:
+        """Keep every path whose gain is at its highest here."""
         peaks = np.flatnonzero((row.gain >= self._least) & (row.gain >= row.best))
         if not len(peaks):
             return
@@ -233,7 +233,7 @@ class Localizer:
             self._consolidate()
 
     def _consolidate(self) -> None:
-        """Keep, for every beginning, only the end at which its path stood highest."""
+        """Keep, for every beginning, only the end at which its path's gain was highest."""
         found = np.concatenate([np.empty(0, _FOUND), *self._found])
         found = found[np.lexsort((-found["gain"], found["start"]))]
         first = np.ones(len(found), bool)
@@ -263,8 +263,8 @@ class Localizer:
         """The strength of the best path in each of several targets side by side, faint ones too; 0 without any."""
         self._consolidate()
         found = self._found[0]
-        says = strength(found["total"] / found["cells"], found["cells"], self.config.threshold)
-        return self._highest(found["column"], says, spans)
+        strengths = strength(found["total"] / found["cells"], found["cells"], self.config.threshold)
+        return self._highest(found["column"], strengths, spans)
 
     def gains(self, spans: Sequence[tuple[int, int]]) -> list[float]:
         """The gain of the best path in each, likewise."""
@@ -278,7 +278,7 @@ class Localizer:
         return [float(best[start:stop].max(initial=0.0)) for start, stop in spans]
 
     def _unexplained(self, strongest_first: NDArray[np.void], offset: int) -> list[Path]:
-        """Each path that no stronger one explains; every one kept strikes out all that it explains at once."""
+        """Each path that no stronger one explains."""
         rows, columns = np.divmod(strongest_first["start"], self._columns)
         query = np.stack([rows, strongest_first["row"].astype(np.int64)])
         target = np.stack([columns, strongest_first["column"].astype(np.int64)]) - offset
@@ -316,7 +316,7 @@ def walled_spans(
 def neutral(
     strip: NDArray[np.floating], config: LocalizeConfig, rows: Flags | None, columns: Flags | None
 ) -> Floats:
-    """A strip of S_f in which blank frames speak neither for nor against a match."""
+    """A strip of S_f in which blank frames count neither for nor against a match."""
     quiet = np.array(strip, np.float32)
     if rows is not None:
         quiet[rows] = config.threshold
@@ -326,7 +326,7 @@ def neutral(
 
 
 def grown(path: Path, query_blank: Flags, target_blank: Flags) -> Path:
-    """A path led on through the blank frames that border it in both videos: a copied fade belongs to the copy."""
+    """A path extended through the blank frames that border it in both videos: a copied fade belongs to the copy."""
     (top, bottom), (left, right) = path.query, path.target
     while top > 0 and left > 0 and query_blank[top - 1] and target_blank[left - 1]:
         top, left = top - 1, left - 1
@@ -365,12 +365,12 @@ def segments(
 
 
 def _explained(i: int, query: NDArray[np.int64], target: NDArray[np.int64], scores: Floats) -> Flags:
-    """Which paths are only the shadow of path ``i``, a stronger one; spans are [2, N], first and last frames.
+    """Which paths follow from path ``i``, a stronger one; spans are [2, N], first and last frames.
 
-    Half or more of it lies where the stronger lies on both axes: the same footage aslant. Or on one axis, and on the
-    other no further away than the stronger is long, and it is less alike: frames of one shot resemble each other,
-    so a copied shot matches its neighbours too. Footage that truly occurs twice is as alike both times, or far
-    apart, and stays.
+    Half or more of such a path lies within the stronger one on both axes: the same footage at another slope. Or on one
+    axis, while on the other it is no further away than the stronger is long, and its score is lower: frames of one
+    shot resemble each other, so a copied shot matches its neighbours too. Footage that truly occurs twice is as alike
+    both times, or far apart, and stays.
     """
     overlaps, inside = [], []
     for spans in (query, target):

@@ -38,9 +38,7 @@ class Match:
     evidence: float = 0.0
     """What matches are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
     stretch: float = 0.0
-    """How much the strongest stretch says (:func:`visil.matching.localize.strength`), shown in ``segments`` or
-    too faint.
-    """
+    """:func:`visil.matching.localize.strength` of the strongest stretch, also of one too weak for ``segments``."""
 
     @cached_property
     def _both(self) -> Matrices:

@@ -1,4 +1,4 @@
-"""A model as ONNX: two graphs and a description, for whoever has no torch."""
+"""A model as ONNX: two graphs and a description, for machines without torch."""
 
 from visil.onnx.export import Exported, export_onnx
 

@@ -1,4 +1,4 @@
-"""Writing a model as ONNX, and holding what was written against torch before anybody may use it."""
+"""Writing a model as ONNX, checked against torch before it is put in place."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _over(parts: Iterable[Tensor], how: Reduction) -> Tensor:
     for value in others:
         for i, place in enumerate(places):
             places[i] = torch.maximum(place, value)
-            if i + 1 < few:  # what the last place lets go of is not needed
+            if i + 1 < few:  # what drops out of the last place is not needed
                 value = torch.minimum(place, value)
         if len(places) < few:
             places.append(value)

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -129,9 +128,7 @@ class FrameStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _image_samples(self, files: list[Path]) -> Generator[Sample, None, None]:

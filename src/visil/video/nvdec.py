@@ -1,8 +1,8 @@
 """Decoding on an NVIDIA GPU (NVDEC, through PyNvVideoCodec): the samples of the CPU path, left on the GPU.
 
 The file is opened and taken apart by PyAV, with all of its checks; NVDEC sees single packets and never a path. A first
-look at the packets' time stamps tells which frames are samples. Whatever does not fit, and whatever NVDEC does not
-give out at the time it should, is decoded on the CPU instead: never other frames, never an error of its own.
+look at the packets' time stamps tells which frames are samples. A file that does not fit, and the
+rest of one from which NVDEC leaves out a frame, is decoded on the CPU: the samples are the same, and there is no error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -49,7 +48,7 @@ def why_not(device: torch.device) -> str | None:
 
 
 def why_not_file(path: AnyPath, sampling: Sampling = DEFAULT_SAMPLING) -> str | None:
-    """The reason why a video is decoded on the CPU whoever is asked to; None: nothing speaks against NVDEC."""
+    """The reason why NVDEC cannot decode a video, so that the CPU does; None: it can."""
     try:
         planned(path, sampling)
     except Unfit as reason:
@@ -70,7 +69,7 @@ class GpuFrames:
 
 
 class NvdecStream:
-    """As :class:`FrameStream`, and :meth:`on_gpu` leaves the frames there; :class:`Unfit` where NVDEC is not for it."""
+    """As :class:`FrameStream`, but :meth:`on_gpu` leaves frames there; :class:`Unfit` where NVDEC cannot decode it."""
 
     def __init__(
         self,
@@ -108,9 +107,7 @@ class NvdecStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _all_batches(self) -> Generator[GpuFrames, None, None]:
@@ -244,7 +241,7 @@ class _Engine:
         return torch.from_numpy(np.ascontiguousarray(images)).to(self.device)
 
     def release(self) -> None:
-        """Let go of the decoder, and of the GPU memory that it holds."""
+        """Free the decoder and the GPU memory that it holds."""
         self._decoder = None
 
     def _on_stream(self) -> AbstractContextManager[Any]:
@@ -266,7 +263,7 @@ def _loaded() -> tuple[Any, str]:
 
 @lru_cache(maxsize=64)
 def _refusal(library: Any, number: int) -> str | None:
-    """What the driver says when a GPU's decoder is asked for its limits; None: nothing but these."""
+    """Why the driver refuses to decode on a GPU; None: it does not."""
     try:
         library.GetDecoderCaps(gpuid=number, codec=library.cudaVideoCodec.H264)
     except Exception as error:  # libnvcuvid is missing, or the chip has no NVDEC

@@ -43,7 +43,7 @@ PIXEL_FORMATS = ("yuv420p", "yuvj420p")
 
 
 class Unfit(Exception):
-    """A video is for the CPU to decode; ``str()`` is the reason, fit to read."""
+    """NVDEC cannot decode this video; ``str()`` is the reason, fit to read."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Plan:
 
 
 def planned(path: AnyPath, sampling: Sampling) -> Plan:
-    """From all packets of a video, and its first frame decoded on the CPU; :class:`Unfit` where it is for the CPU."""
+    """From a video's packets, and its first frame decoded on the CPU; :class:`Unfit` where NVDEC cannot decode it."""
     if sampling.mode != "time":
         raise Unfit("sampling by count follows OpenCV, which is the CPU's")
     if kind_of(path) != "video":
@@ -166,7 +166,7 @@ def _wanted(packets: list[tuple[int, int]], decoder: Decoder, sampling: Sampling
 def chosen_packets(
     container: InputContainer, stream: VideoStream, plan: Plan
 ) -> Iterator[Packet[VideoStream] | None]:
-    """What NVDEC is to see: start codes in place of lengths, no frames that nobody needs, None at the end."""
+    """The packets for NVDEC: start codes in place of lengths, without frames that are not needed; None at the end."""
     from av.bitstream import BitStreamFilterContext
 
     rewrite = BitStreamFilterContext(plan.rewriting, stream) if plan.rewriting else None

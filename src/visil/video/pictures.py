@@ -33,7 +33,7 @@ UNSPECIFIED = 2
 LIMITED, FULL = 1, 2
 """FFmpeg's AVCOL_RANGE_MPEG and AVCOL_RANGE_JPEG."""
 
-# FFmpeg's AVColorSpace to the name of swscale's matrix; all others are as good as BT.601.
+# FFmpeg's AVColorSpace to the name of swscale's matrix; all others are taken for BT.601.
 _MATRICES = {1: "ITU709", 4: "FCC", 5: "ITU601", 6: "ITU601", 7: "SMPTE240M", 9: "BT2020", 10: "BT2020"}
 
 

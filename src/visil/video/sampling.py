@@ -102,7 +102,7 @@ class TimeGrid:
     def finish(self, end: float) -> range:
         """The grid indices left for the last frame, which is on display until ``end``.
 
-        Even a video that ends before it begins has one frame, and so one sample.
+        Even a video without any duration has one frame, and so one sample.
         """
         if self._next == 0:
             end = max(end, 2 * self.tolerance)

@@ -77,7 +77,7 @@ def _by_seeking(path: AnyPath, wanted: list[float], height: int) -> dict[float, 
             seeker = _Seeker(Decoder(container, stream, path))
             return {time: converter.thumbnail(seeker.frame_at(time), height) for time in wanted}
     except (_CannotSeek, VideoError):
-        # A file that is bad through and through fails again, with its reason, when it is read from the start.
+        # A damaged file fails again, with its reason, when it is read from the start.
         return None
 
 
