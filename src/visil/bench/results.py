@@ -91,23 +91,18 @@ def read(path: Path) -> dict[str, Any]:
 
 def machine() -> dict[str, object]:
     """Processor, cores, GPU, versions."""
+    import av
     import torch
 
     from visil.kernels.cores import usable_cores
 
-    try:
-        import av
-
-        decoder: str | None = av.__version__
-    except ImportError:
-        decoder = None
     return {
         "processor": _processor(),
         "cores": usable_cores(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "av": decoder,
+        "av": av.__version__,
     }
 
 
