@@ -20,8 +20,7 @@ from visil.demo import photograph, render_scene, write_video
 from visil.errors import UsageError
 from visil.matching.localize import Segment
 from visil.report import html
-from visil.report.html_pair import percent
-from visil.report.html_pictures import moments
+from visil.report.pair import moments, percent
 from visil.report.tables import write_csv
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}

@@ -10,7 +10,7 @@ from visil.matching.localize import Segment
 from visil.plots.axes import Axis
 from visil.plots.heat import HEAT
 from visil.plots.times import clock, duration, shared_seconds
-from visil.report.html_pair import percent
+from visil.report.pair import percent
 from web.page_stub import Server, Stub
 
 pytest_plugins = ["web.page_browser"]

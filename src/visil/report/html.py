@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 from visil.collection.catalogue import Video
 from visil.collection.collection import Index
@@ -13,9 +14,7 @@ from visil.errors import printable
 from visil.files import replacing
 from visil.plots.lettering import shortened
 from visil.plots.times import clock
-from visil.report.html_pair import Named, pair_html, pair_rows, text
-from visil.report.html_pictures import CARD, FramesAt, pictures
-from visil.report.html_style import STYLE
+from visil.report.pair import CARD, FramesAt, Numbered, pair_html, pair_rows, pictures, text
 from visil.video import frames_at
 
 PICTURED_PAIRS = 200
@@ -31,6 +30,7 @@ OPEN_LINKS = 12
 MOST_LINKS = 2000
 """as far as there are not too many."""
 
+STYLE = Path(__file__).with_name("style.css")
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -69,7 +69,7 @@ class _Report:
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>Videos that share footage</title><style>{STYLE}</style></head><body>\n"
+            f"<title>Videos that share footage</title><style>{STYLE.read_text('utf-8')}</style></head><body>\n"
         )
         yield self._summary()
         yield "<main>\n"
@@ -135,7 +135,7 @@ class _Report:
             f'<section id="group-{number}" aria-labelledby="title-{number}"><div class="head">'
             f'<h2 id="title-{number}">{title}</h2>{self._ways(number)}</div>\n'
         )
-        named = {video.id: Named(place, video) for place, video in enumerate(group.videos, 1)}
+        named = {video.id: Numbered(place, video) for place, video in enumerate(group.videos, 1)}
         yield '<ul class="cards">'
         for one in list(named.values())[:OPEN_CARDS]:
             yield self._card(one, group)
@@ -171,7 +171,7 @@ class _Report:
         ]
         return f'<p class="ways">{" ".join(filter(None, ways))}</p>'
 
-    def _card(self, one: Named, group: Group) -> str:
+    def _card(self, one: Numbered, group: Group) -> str:
         video, best = one.video, one.video.id == group.keep
         keep = best or video.id in group.also
         badges = ""
@@ -192,7 +192,7 @@ class _Report:
             f'<p class="path"><bdi>{text(path)}</bdi></p>{also}</div></li>\n'
         )
 
-    def _shot(self, one: Named) -> str:
+    def _shot(self, one: Numbered) -> str:
         if self.pictures_left <= 0:
             return '<div class="shot none">no picture: there are too many</div>'
         self.pictures_left -= 1
@@ -203,7 +203,7 @@ class _Report:
 
     # ------------------------------------------------------------------ pairs
 
-    def _pairs(self, pairs: list[Pair], named: dict[str, Named]) -> Iterator[str]:
+    def _pairs(self, pairs: list[Pair], named: dict[str, Numbered]) -> Iterator[str]:
         """Those with pictures, the first unfolded; the others as a table."""
         ordered = sorted(pairs, key=_strength)
         shown = [pair for pair in ordered if id(pair) in self.pictured]
@@ -226,12 +226,12 @@ class _Report:
             "an intro, a jingle or a title card that many videos of the collection show, or a few seconds. "
             "That says that they have a source in common, not that they are copies, so it makes no group.</p>\n"
         )
-        named: dict[str, Named] = {}
+        named: dict[str, Numbered] = {}
         for pair in common:
             for video in (pair.query, pair.target):
                 known = named.get(video) or self.index.catalogue.video(video)
                 if isinstance(known, Video):
-                    named[video] = Named(len(named) + 1, known, whole_path=True)
+                    named[video] = Numbered(len(named) + 1, known, whole_path=True)
         there = [pair for pair in common if pair.query in named and pair.target in named]
         yield from self._pairs(there, named)
         yield "</section>\n"

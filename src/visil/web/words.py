@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from visil.matching.localize import Segment
 from visil.plots.times import clock, duration, shared_seconds
-from visil.report.html_pair import percent
+from visil.report.pair import percent
 
 if TYPE_CHECKING:
     from visil.matching.calibration import Verdict

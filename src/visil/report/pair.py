@@ -1,22 +1,46 @@
-"""One pair in a report: a sentence, frames side by side, a timeline, the matrix."""
+"""One pair in a report: a sentence, frames side by side, a timeline, the matrix. Pictures are data URIs."""
 
 from __future__ import annotations
 
+import base64
 import html
+import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from visil.collection.catalogue import Video
+import numpy as np
+import torch
+
+from visil.collection.catalogue import Catalogue, Video
 from visil.collection.collection import Index
 from visil.collection.duplicates import Pair
-from visil.errors import printable
+from visil.collection.identity import content_id, stamp_of
+from visil.compare import comparing
+from visil.errors import VisilError, printable
 from visil.matching.localize import Segment
-from visil.plots.axes import Axis
+from visil.plots.axes import Axis, shrink
+from visil.plots.heat import heat_png
 from visil.plots.lettering import shortened
 from visil.plots.times import clock, duration, shared_seconds, span
-from visil.report.html_pictures import STRIP, TALL, FramesAt, matrix_picture, moments, pictures
+from visil.video import Image, frames_at
 
+FramesAt = Callable[[str, list[float], int], list[Image]]
+"""Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""
+
+CARD = (160, 120)
+"""Largest width and height of a video's picture,"""
+STRIP = (128, 72)
+"""of one frame of a strip,"""
+TALL = (96, 128)
+"""and of one where both videos are upright."""
+COLUMNS = 6
+"""Moments that a strip shows of both videos."""
+CELLS = 160
+"""Cells a side of a drawn matrix, at most."""
+FRAMES = 960
+"""Frames a side that a matrix is computed from, at most: of longer videos, every second frame, every third …"""
 COLOURS = 4
 """Stretches take turns with these; the style sheet names them."""
 MOST_STRETCHES = 60
@@ -28,7 +52,7 @@ FLATTEST = 2.5
 
 
 @dataclass(frozen=True)
-class Named:
+class Numbered:
     """A video with its number in the group."""
 
     number: int
@@ -49,7 +73,7 @@ def text(raw: str) -> str:
 
 
 def pair_html(
-    index: Index, pair: Pair, query: Named, target: Named, frames_at: FramesAt, *, unfolded: bool
+    index: Index, pair: Pair, query: Numbered, target: Numbered, frames_at: FramesAt, *, unfolded: bool
 ) -> str:
     """A pair with its pictures, to unfold."""
     stretches = longest(pair.segments)
@@ -62,7 +86,7 @@ def pair_html(
     )
 
 
-def pair_rows(pairs: Iterable[Pair], named: dict[str, Named]) -> Iterator[str]:
+def pair_rows(pairs: Iterable[Pair], named: dict[str, Numbered]) -> Iterator[str]:
     """Pairs as a table."""
     yield (
         '<div class="wide"><table><thead><tr><th scope="col">video</th><th scope="col">and</th>'
@@ -78,7 +102,7 @@ def pair_rows(pairs: Iterable[Pair], named: dict[str, Named]) -> Iterator[str]:
     yield "</tbody></table></div>\n"
 
 
-def sentence(pair: Pair, query: Named, target: Named) -> str:
+def sentence(pair: Pair, query: Numbered, target: Numbered) -> str:
     """What a pair shares, in words."""
     if not pair.segments:
         return "no stretch stands out"
@@ -102,11 +126,13 @@ def longest(segments: list[Segment]) -> list[Segment]:
     return [segment for segment in segments if segment in chosen]
 
 
-def _label(one: Named) -> str:
+def _label(one: Numbered) -> str:
     return f'<span class="number">{one.number}</span><bdi>{text(shortened(printable(one.name), LONGEST_NAME))}</bdi>'
 
 
-def _strip(index: Index, stretches: list[Segment], query: Named, target: Named, frames_at: FramesAt) -> str:
+def _strip(
+    index: Index, stretches: list[Segment], query: Numbered, target: Numbered, frames_at: FramesAt
+) -> str:
     """The same moments of both videos, one above the other."""
     if not stretches:
         return ""
@@ -135,7 +161,7 @@ def _frame(shots: list[str] | str, place: int, number: int, time: float) -> str:
     return f'<img class="shot" src="{shots[place]}" alt="Video {number} at {clock(time)}">'
 
 
-def _timeline(stretches: list[Segment], query: Named, target: Named) -> str:
+def _timeline(stretches: list[Segment], query: Numbered, target: Numbered) -> str:
     """Two bars, each as long as its video, with what they share in colour and joined."""
     drawn = []
     for place, segment in enumerate(stretches):
@@ -168,7 +194,7 @@ def _placed(times: tuple[float, float], length: float, room: float = 1000) -> tu
     return round(max(0.0, start - missing), 2), round(min(room, end + missing), 2)
 
 
-def _matrix(index: Index, pair: Pair, stretches: list[Segment], query: Named, target: Named) -> str:
+def _matrix(index: Index, pair: Pair, stretches: list[Segment], query: Numbered, target: Numbered) -> str:
     drawn = matrix_picture(index, pair)
     if drawn is None:
         return '<p class="faint">No matrix: the features cannot be read.</p>'
@@ -199,3 +225,84 @@ def _outlined(segment: Segment, rows: Axis, columns: Axis, width: float, height:
     left, top = min(left + 1.2, width - 4), min(top + 1.2, height - 4)
     right, bottom = max(right - 1.2, left + 3), max(bottom - 1.2, top + 3)
     return f'x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}"'
+
+
+# ---------------------------------------------------------------------- pictures
+
+
+def pictures(
+    catalogue: Catalogue,
+    video: Video,
+    times: list[float],
+    largest: tuple[int, int],
+    frames_at: FramesAt = frames_at,
+) -> list[str] | str:
+    """Data URIs of the frames at ``times``; why there are none, where no file holds the video any more."""
+    reason = "no file holds it any more"
+    for path in catalogue.paths(video.id) or [video.path]:
+        try:
+            known = catalogue.file(path)
+            if known is not None and known != (video.id, stamp_of(Path(path))) and not _holds(path, video):
+                reason = "the file has changed since it was added"
+                continue
+            return [jpeg(frame, largest) for frame in frames_at(path, times, largest[1])]
+        except VisilError as error:
+            reason = getattr(error, "reason", "cannot be read")
+        except (OSError, ValueError, MemoryError):
+            reason = "cannot be read"
+    return reason
+
+
+def _holds(path: str, video: Video) -> bool:
+    """Whether a file with another time stamp has the same bytes: it was copied, or touched."""
+    return stamp_of(Path(path)).size == video.bytes and content_id(Path(path)) == video.id
+
+
+def moments(segments: list[Segment], count: int = COLUMNS) -> list[tuple[int, float, float]]:
+    """(stretch, time in the query, time in the target) at even distances over all that a pair shares."""
+    lengths = np.array([max(segment.query[1] - segment.query[0], 1e-3) for segment in segments])
+    ends = np.cumsum(lengths)
+    chosen = []
+    for place in (np.arange(count) + 0.5) / count * ends[-1]:
+        number = min(int(np.searchsorted(ends, place, "right")), len(segments) - 1)
+        share = float(1 - (ends[number] - place) / lengths[number])
+        (start, end), (other_start, other_end) = segments[number].query, segments[number].target
+        chosen.append(
+            (number, start + share * (end - start), other_start + share * (other_end - other_start))
+        )
+    return chosen
+
+
+def matrix_picture(index: Index, pair: Pair) -> tuple[str, Axis, Axis] | None:
+    """S_f as a data URI, the query downwards, with its axes; None where the features cannot be read.
+
+    From the features that the collection holds, every second or third frame of long videos; nothing is judged again.
+    """
+    try:
+        videos = [index.store.read(video) for video in (pair.query, pair.target)]
+        query, target = (video.vectors[:: _step(len(video))] for video in videos)
+        with torch.inference_mode():
+            matrix, _ = comparing.matrices(index.model, query, target)
+    except VisilError:
+        return None
+    rows, columns = (Axis.of(video.timestamps.numpy()[:: _step(len(video))]) for video in videos)
+    return _uri("png", heat_png(shrink(matrix, rows.bins(CELLS), columns.bins(CELLS)))), rows, columns
+
+
+def _step(frames: int) -> int:
+    return -(-frames // FRAMES)
+
+
+def jpeg(frame: Image, largest: tuple[int, int]) -> str:
+    """A frame as a data URI, whole and no larger than that."""
+    from PIL import Image as pillow
+
+    picture = pillow.fromarray(frame)
+    picture.thumbnail(largest, pillow.Resampling.BILINEAR)
+    file = io.BytesIO()
+    picture.save(file, "JPEG", quality=72, optimize=True)
+    return _uri("jpeg", file.getvalue())
+
+
+def _uri(kind: str, data: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
