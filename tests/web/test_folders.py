@@ -13,7 +13,7 @@ from PIL import Image
 from visil.errors import UsageError
 from visil.web.problems import Problem
 from visil.web.roots import Roots
-from visil.web.routes_folders import look_into
+from visil.web.routes_session import contents
 
 from .conftest import Running, is_problem
 
@@ -35,25 +35,25 @@ def tree(tmp_path: Path) -> Path:
 
 def test_a_folder_shows_what_may_be_read(tree: Path) -> None:
     roots = Roots([tree / "open"])
-    top = look_into(roots, "")
+    top = contents(roots, "")
     assert (top["path"], [one["path"] for one in top["folders"]]) == (None, [str(tree / "open")])
-    found = look_into(roots, str(tree / "open"))
+    found = contents(roots, str(tree / "open"))
     assert [one["name"] for one in found["folders"]] == ["a", "B"]
     assert [one["name"] for one in found["videos"]] == ["in.mp4", "One.mp4", "two.MKV"]
     assert (found["above"], found["more"]) == (None, False)
-    below = look_into(roots, str(tree / "open" / "a"))
+    below = contents(roots, str(tree / "open" / "a"))
     assert (below["above"], below["folders"], below["videos"]) == (str(tree / "open"), [], [])
 
 
 @pytest.mark.parametrize("path", ["closed", "open/../closed", "open/out", "", "open/nothing"])
 def test_no_other_folder_is_shown(tree: Path, path: str) -> None:
     with pytest.raises(UsageError, match="no such file or folder that this server may read"):
-        look_into(Roots([tree / "open"]), str(tree / path))
+        contents(Roots([tree / "open"]), str(tree / path))
 
 
 def test_a_file_is_no_folder(tree: Path) -> None:
     with pytest.raises(Problem, match="is a file"):
-        look_into(Roots([tree / "open"]), str(tree / "open" / "One.mp4"))
+        contents(Roots([tree / "open"]), str(tree / "open" / "One.mp4"))
 
 
 def test_over_http(shared: Running, root: Path) -> None:

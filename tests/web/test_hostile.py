@@ -17,7 +17,7 @@ import visil
 from visil.client import ServerError
 from visil.web.engine import Engine, Teller
 from visil.web.settings import MIB, Limits
-from visil.web.work import Work
+from visil.web.tasks import Tasks
 
 from . import hostile
 from .conftest import Running, is_problem, running
@@ -97,7 +97,7 @@ def test_searching_and_comparing(server: Running, videos: Path, kind: str) -> No
 def test_a_hanging_search_keeps_nobody_waiting_and_is_stopped_at_once(server: Running, videos: Path) -> None:
     said: queue.Queue[dict[str, Any]] = queue.Queue()
     patient = asdict(replace(LIMITS, decode_idle_s=60.0))
-    engine = Engine(lambda: Work(server.folder, server.folder / "serve", patient), said.put)
+    engine = Engine(lambda: Tasks(server.folder, server.folder / "serve", patient), said.put)
     path = str(videos / "hangs.mp4")
     sent = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": path}
     engine.hear({"key": "hangs", "do": "search", "k": 5, "query": sent})
@@ -118,7 +118,7 @@ def test_a_hanging_search_keeps_nobody_waiting_and_is_stopped_at_once(server: Ru
 def test_stopping_an_addition_blames_no_file(server: Running, videos: Path, tmp_path: Path) -> None:
     said: queue.Queue[dict[str, Any]] = queue.Queue()
     patient = asdict(replace(LIMITS, decode_idle_s=60.0))
-    engine = Engine(lambda: Work(tmp_path / "new.visil", tmp_path, patient), said.put)
+    engine = Engine(lambda: Tasks(tmp_path / "new.visil", tmp_path, patient), said.put)
     (tmp_path / "in").mkdir()
     for name in ("good.mp4", "hangs.mp4"):
         shutil.copy(videos / name, tmp_path / "in" / name)
@@ -142,7 +142,7 @@ def test_pictures(server: Running, videos: Path, kind: str) -> None:
 
 
 def test_export(server: Running, tmp_path: Path) -> None:
-    work = Work(server.folder, tmp_path, asdict(LIMITS))
+    work = Tasks(server.folder, tmp_path, asdict(LIMITS))
     tell = Teller(lambda _: None)
     found = work.do({"do": "duplicates", "min_confidence": 0.5}, tell)
     named = {

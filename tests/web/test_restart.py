@@ -19,9 +19,9 @@ from synthetic import write_video
 from visil.cli import main
 from visil.client import Client
 from visil.errors import UsageError
-from visil.web.job_store import JobStore, Record
 from visil.web.server import Server
 from visil.web.settings import settle
+from visil.web.state import JobStore, Record
 
 from .conftest import FPS, footage
 

@@ -13,9 +13,8 @@ import pytest
 import visil
 from synthetic import stamped_frames, write_video
 from visil.errors import UsageError
-from visil.web.guard import COOKIE, SESSION_S, new_session, session_valid
+from visil.web.guard import COOKIE, SESSION_S, Rate, new_session, session_valid
 from visil.web.problems import Problem
-from visil.web.rates import Rate
 from visil.web.roots import Roots
 from visil.web.settings import settle
 from visil.web.uploads import clean_name

@@ -1,4 +1,7 @@
-"""The matrices of a comparison on disk: as numbers to hover over and as pictures to look at."""
+"""What the page shows of a comparison: its matrices, lines to play both videos along, attention, and words.
+
+A comparison has a folder of its own: each matrix as numbers (``.bin``) and as a picture (``.png``), and ``meta.json``.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +14,48 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from visil.compare import comparing
 from visil.compare.visil import ViSiL
+from visil.files import replacing
+from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment
+from visil.matching.match import Match, Matrices
+from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.plots.heat import heat_png
-from visil.web.alignment import line_through
+from visil.plots.times import clock, duration, shared_seconds
+from visil.report.pair import percent
+from visil.video.pictures import centre_crop, scaled_to_shorter
 
 SIDE = 1200
 """Frames a side of a matrix that is kept, at most: of longer videos every second frame, every third …"""
-
 MOST_LINES = 60
 """Segments that the page shows, and so plays along a line of their own."""
+
+REACH_S = 3.5
+"""How far either end of a line may move in the target, seconds,"""
+STEP_S = 0.25
+"""in such steps,"""
+COST = 0.002
+"""and how much more alike its frames must be for each second: where nothing moves, every line is as good."""
+RATIOS = (0.4, 2.5)
+"""A target is played at no other speed than that."""
 
 
 def keep_comparison(
     model: ViSiL,
     folder: Path,
-    query: VideoFeatures,
-    target: VideoFeatures,
+    match: Match,
+    videos: tuple[VideoFeatures, VideoFeatures],
     refs: list[dict[str, Any]],
-    segments: Sequence[Segment] = (),
 ) -> dict[str, Any]:
-    """Write S_f and S_v of a pair into a folder; returns what a result says of them, and of its segments."""
-    rows, columns = (-(-len(video) // SIDE) for video in (query, target))
-    with torch.inference_mode():
-        frames, output = comparing.matrices(model, query.vectors[::rows], target.vectors[::columns])
-    times = {
-        "query_times": query.timestamps[::rows].tolist(),
-        "target_times": target.timestamps[::columns].tolist(),
-    }
+    """Write a match's S_f and S_v into a folder; returns what a result says of them, and of its segments."""
+    rows, columns = (-(-len(video) // SIDE) for video in videos)
+    frames, output = _matrices(model, match, videos, (rows, columns))
+    grids = match.query_times[::rows], match.target_times[::columns]
+    times = {"query_times": grids[0].tolist(), "target_times": grids[1].tolist()}
     fresh = folder.with_name(f".{folder.name}")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
@@ -57,8 +71,155 @@ def keep_comparison(
     )
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(fresh, folder)
-    grids = query.timestamps[::rows].numpy(), target.timestamps[::columns].numpy()
-    lines = [line_through(segment, frames, *grids) for segment in segments[:MOST_LINES]]
-    lined = [{"line": line} for line in lines] + [{}] * (len(segments) - len(lines))
-    told = [segment.to_dict() | line for segment, line in zip(segments, lined, strict=True)]
+    lines = [line_through(segment, frames, *grids) for segment in match.segments[:MOST_LINES]]
+    lined = [{"line": line} for line in lines] + [{}] * (len(match.segments) - len(lines))
+    told = [segment.to_dict() | line for segment, line in zip(match.segments, lined, strict=True)]
     return {**described, **times, "segments": told}
+
+
+def _matrices(
+    model: ViSiL, match: Match, videos: tuple[VideoFeatures, VideoFeatures], steps: tuple[int, int]
+) -> Matrices:
+    """The match's own S_f, every so many frames, and S_v, the highest of as many cells.
+
+    Of a pair too long for a match to hold its matrices, those of every so many frames are computed instead.
+    """
+    if len(videos[0]) * len(videos[1]) > comparing.KEPT_CELLS:
+        with torch.inference_mode():
+            vectors = (video.vectors[::step] for video, step in zip(videos, steps, strict=True))
+            return comparing.matrices(model, *vectors)
+    frames = match.frame_matrix[:: steps[0], :: steps[1]]
+    if model.comparator is None:
+        return frames, frames
+    output = match.output_matrix
+    for axis, step in enumerate(steps):
+        output = np.maximum.reduceat(output, np.arange(0, output.shape[axis], step), axis=axis)
+    return frames, output
+
+
+def line_through(
+    segment: Segment,
+    frame_matrix: NDArray[np.float32],
+    query_times: NDArray[np.float64],
+    target_times: NDArray[np.float64],
+) -> dict[str, Any]:
+    """Where a stretch of the query begins and ends, and what of the target runs along with it, in seconds.
+
+    A stretch is found frame by frame, so its ends may be a second or two off; for two videos of different speed that
+    is heard and seen. The line through the matrix on which frames are most alike says it better.
+    """
+    (start, end), (first, last) = segment.query, segment.target
+    rows = np.flatnonzero((query_times >= start - 1e-6) & (query_times <= end + 1e-6))
+    length, span = end - start, last - first
+    found = (first, last)
+    if len(rows) >= 3 and len(target_times) >= 2 and length > 0 and span > 0:
+        moves = np.arange(-REACH_S, REACH_S + STEP_S / 2, STEP_S)
+        begins, ends = (grid.ravel() for grid in np.meshgrid(first + moves, last + moves, indexing="ij"))
+        ratios = (ends - begins) / length
+        fits = (ratios >= RATIOS[0]) & (ratios <= RATIOS[1])
+        begins, ends = begins[fits], ends[fits]
+        if len(begins):
+            part = (query_times[rows] - start) / length
+            times = begins[:, None] + (ends - begins)[:, None] * part  # [lines, rows]
+            alike = _between(np.nan_to_num(frame_matrix[rows]), target_times, times).mean(axis=1)
+            best = int(np.argmax(alike - COST * (np.abs(begins - first) + np.abs(ends - last))))
+            found = (float(begins[best]), float(ends[best]))
+    return {"query": [start, end], "target": list(found)}
+
+
+def _between(
+    matrix: NDArray[np.float32], times: NDArray[np.float64], wanted: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Each row at times of its own: [R, M] at [L, R] to [L, R], from the two frames next to each."""
+    inside = np.clip(wanted, times[0], times[-1])
+    after = np.clip(np.searchsorted(times, inside), 1, len(times) - 1)
+    share = (inside - times[after - 1]) / (times[after] - times[after - 1])
+    rows = np.arange(len(matrix))
+    value: NDArray[np.float64] = (1 - share) * matrix[rows, after - 1] + share * matrix[rows, after]
+    return value
+
+
+def attention_picture(model: ViSiL, shot: NDArray[np.uint8], path: Path) -> None:
+    """A frame in grey under the weights of its regions; its scale is the frame's own, blue least and red most."""
+    from matplotlib.colors import Normalize
+    from PIL import Image as pillow
+
+    from visil.plots.attention_figure import under_weights, weight_maps
+
+    seen = _as_sampled(model, shot)
+    weights = model.attention_weights(seen[None]).double().numpy()
+    (cells,) = weight_maps(weights, None)
+    low, high = float(cells.min()), float(cells.max())
+    mixed = under_weights(seen, cells, Normalize(low, max(high, low + 1e-9)))
+    height, width = shot.shape[:2] if model.config.sampling.fit == "whole" else seen.shape[:2]
+    picture = pillow.fromarray((mixed * 255).round().astype(np.uint8)).resize((width, height))
+    with replacing(path) as fresh:
+        picture.save(fresh, "PNG")
+
+
+def _as_sampled(model: ViSiL, shot: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The square of a frame that the model sees."""
+    from PIL import Image as pillow
+
+    sampling = model.config.sampling
+    picture = pillow.fromarray(shot)
+    if sampling.fit == "whole":
+        return np.asarray(picture.resize((sampling.crop, sampling.crop), pillow.Resampling.BICUBIC))
+    size = scaled_to_shorter(picture.width, picture.height, sampling.resize)
+    return np.ascontiguousarray(
+        centre_crop(np.asarray(picture.resize(size, pillow.Resampling.BICUBIC)), sampling.crop)
+    )
+
+
+def in_words(verdict: Verdict, segments: Sequence[Segment]) -> str:
+    """As in "shares 12 s, from 0:33": how much of the query is in the target, and where the longest stretch begins."""
+    if not segments:
+        return "no shared footage found" if verdict == "unrelated" else "alike, but no stretch stands out"
+    parts = f" in {len(segments)} stretches" if len(segments) > 1 else ""
+    doubt = "perhaps " if verdict == "unrelated" else ""
+    longest = max(segments, key=lambda segment: (segment.query[1] - segment.query[0], segment.score))
+    shared = duration(shared_seconds(list(segments)))
+    return f"{doubt}shares {shared}{parts}, from {clock(longest.target[0])}"
+
+
+def how_it_came_about(config: ViSiLConfig, match: Match, common: NDArray[np.float32] | None) -> list[str]:
+    """The steps from two videos to score, confidence and verdict, a sentence each."""
+    rows, columns = len(match.query_times), len(match.target_times)
+    rate = "one a second" if config.sampling.fps == 1 else f"{config.sampling.fps:g} a second"
+    said = [
+        f"{_frames(rows)} of the query and {_frames(columns)} of the target were looked at, {rate}, "
+        "each cut into regions.",
+        f"Every frame of the one was held against every frame of the other: {rows * columns:,} similarities, "
+        "the frame-to-frame matrix.",
+    ]
+    if config.comparator is not None:
+        said.append(
+            "A network read that matrix and kept what looks like footage that runs on in both: its output."
+        )
+    best = "each frame's best match in the other video counts, in both directions; the score is their mean"
+    one_way = "each frame of the query counts with its best match in the target; the score is their mean"
+    said.append(f"Score {match.score:.2f}: {best if config.symmetric else one_way}.")
+    if common is not None and float(common.max(initial=0.0)) > 0.005:
+        said.append(
+            "Some frames look like much of this collection. They say less about where footage comes from, so up to "
+            f"{float(common.max()):.2f} was taken off their similarities before stretches were looked for."
+        )
+    if match.segments:
+        count = len(match.segments)
+        stretches = "1 stretch runs" if count == 1 else f"{count} stretches run"
+        shared = in_words(match.verdict, match.segments)
+        said.append(f"{stretches} on alike in both: the query {shared} in the target.")
+    else:
+        said.append("No stretch runs on alike in both.")
+    if match.calibrated:
+        said.append(
+            f"Confidence {percent(match.confidence)}: of pairs that look like this one, so many share footage. "
+            f"That makes the verdict “{match.verdict}”."
+        )
+    else:
+        said.append("The confidence is only the score: it was not calibrated for this model.")
+    return said
+
+
+def _frames(count: int) -> str:
+    return "1 frame" if count == 1 else f"{count:,} frames"

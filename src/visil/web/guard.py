@@ -1,10 +1,11 @@
-"""Who may ask: host, token, and requests that only the page itself can send; and headers on every answer."""
+"""Who may ask, and how often: host, token, requests that only the page itself can send; headers on every answer."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import time
+from collections import OrderedDict
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -33,6 +34,10 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+
+
+CALLERS = 10_000
+"""Callers whose rates are remembered at once; the one longest unheard of makes way."""
 
 
 class Guard:
@@ -123,6 +128,30 @@ class Guard:
             return message
 
         return counted
+
+
+class Rate:
+    """So many a minute for each caller, a third of them at once."""
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_second = per_minute / 60
+        self.burst = max(1.0, per_minute / 3)
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str, now: float | None = None) -> None:
+        """Count one call; a problem 429 where it is one too many."""
+        now = time.monotonic() if now is None else now
+        left, since = self._left.pop(caller, (self.burst, now))
+        left = min(self.burst, left + (now - since) * self.per_second)
+        self._left[caller] = (left - 1 if left >= 1 else left, now)
+        if len(self._left) > CALLERS:
+            self._left.popitem(last=False)
+        if left < 1:
+            raise Problem(
+                429,
+                "Too many requests at once; try again in a moment.",
+                retry_after=(1 - left) / self.per_second,
+            )
 
 
 def same(given: str, token: str) -> bool:

@@ -13,16 +13,14 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
-from visil.web.engine_link import EngineCancelled, EngineFailed, EngineLink
-from visil.web.job_store import JobStore, Record
+from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.library import Library
 from visil.web.problems import Problem
 from visil.web.rows import iso
 from visil.web.settings import Settings
-from visil.web.state import StateFolder
+from visil.web.state import JobStore, Record, StateFolder
 
 logger = logging.getLogger("visil")
 
@@ -236,9 +234,53 @@ def as_dict(job: Record) -> dict[str, Any]:
     }
 
 
-def folder_of(state: StateFolder, comparison: str) -> Path:
-    """Where the matrices of a comparison are; a problem 404 where they are kept no longer."""
-    folder = state.comparisons / comparison
-    if not (comparison.isalnum() and (folder / "meta.json").is_file()):
-        raise Problem(404, "That comparison is kept no longer; compare the two videos again.")
-    return folder
+# ---------------------------------------------------------------------- results
+
+
+def with_videos(library: Library, kind: str, result: dict[str, Any]) -> dict[str, Any]:
+    """A kept result as callers get it: ids become videos as they are now; those that have left are left out."""
+    match kind:
+        case "search":
+            return {"query": result["query"], "hits": _hits(library, result["hits"])}
+        case "compare":
+            return _with_addresses(result)
+        case "duplicates":
+            return duplicates_with_videos(library, result)
+    return result
+
+
+def _hits(library: Library, hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = library.snapshot().by_id
+    return [
+        {"video": rows[hit["id"]].to_dict(), **{key: value for key, value in hit.items() if key != "id"}}
+        for hit in hits
+        if hit["id"] in rows
+    ]
+
+
+def _with_addresses(result: dict[str, Any]) -> dict[str, Any]:
+    folder = f"/api/comparisons/{result['comparison']}"
+    return result | {
+        name: {**result[name], "url_png": f"{folder}/{name}.png", "url_bin": f"{folder}/{name}.bin"}
+        for name in ("frame_matrix", "output_matrix")
+    }
+
+
+def duplicates_with_videos(library: Library, result: dict[str, Any]) -> dict[str, Any]:
+    """Groups with at least one video left in them, each pair with what people have said of it since."""
+    rows, said = library.snapshot().by_id, library.catalogue.verdicts()
+
+    def judged(pair: dict[str, Any]) -> dict[str, Any]:
+        low, high = sorted((pair["query"], pair["target"]))
+        return {**pair, "judgement": said.get((low, high))}
+
+    def present(pair: dict[str, Any]) -> bool:
+        return pair["query"] in rows and pair["target"] in rows
+
+    groups = []
+    for group in result["groups"]:
+        videos = [{**rows[one["id"]].to_dict(), **one} for one in group["videos"] if one["id"] in rows]
+        pairs = [judged(pair) for pair in group["pairs"] if present(pair)]
+        if len(videos) > 1 or (videos and len(group["videos"]) == 1):
+            groups.append({"id": group["id"], "videos": videos, "pairs": pairs})
+    return {"groups": groups, "common": [judged(pair) for pair in result["common"] if present(pair)]}

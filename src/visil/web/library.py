@@ -92,7 +92,7 @@ class Library:
             rows = [row for row in rows if wanted in row.found_by]
         return len(rows), rows[offset : offset + limit]
 
-    def row(self, video: str) -> Row | None:
+    def entry(self, video: str) -> Row | None:
         """A video by its id."""
         return self.snapshot().by_id.get(video)
 

@@ -1,54 +1,169 @@
-"""Calls about jobs, and about what people say of pairs."""
+"""Calls that start jobs and follow them, calls about what came of them, and what people say of pairs."""
 
 from __future__ import annotations
 
 import json
+import os
+import secrets
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
-from fastapi.responses import Response, StreamingResponse
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse, Response, StreamingResponse
+from starlette.background import BackgroundTask
 
-from visil.errors import UsageError
+from visil.errors import UsageError, printable
 from visil.web import shapes
-from visil.web.jobs import as_dict
+from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
+from visil.web.jobs import as_dict, duplicates_with_videos, with_videos
 from visil.web.problems import RESPONSES, Problem
-from visil.web.results import dressed
-from visil.web.serving import Serving, changed
+from visil.web.rows import iso
+from visil.web.service import Service, caller
 
+EXPORTS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8"}
+REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
+Matrix = Literal["frame_matrix", "output_matrix"]
+LASTING = {"Cache-Control": "private, max-age=86400"}
+"""What belongs to one comparison never changes."""
+
+PNG: dict[int | str, dict[str, Any]] = {200: {"description": "A picture.", "content": {"image/png": {}}}}
+BIN: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Little-endian float32, row by row; X-Rows and X-Columns say how many.",
+        "content": {"application/octet-stream": {}},
+    }
+}
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The job whenever it changes, until it is over.",
         "content": {"text/event-stream": {}},
     }
 }
+NO_DUPLICATES = "Nobody has looked for duplicates here yet."
 
 
-def routes(serving: Serving) -> APIRouter:
-    """``/api/jobs`` and ``/api/judgements``."""
+def routes(service: Service) -> APIRouter:
+    """Search, compare, duplicates and add; jobs, judgements and the pictures of comparisons."""
     router = APIRouter(prefix="/api", responses=RESPONSES)
+
+    @router.post(
+        "/search", response_model=shapes.Started, status_code=202, tags=["work"], summary="Search for a video"
+    )
+    async def search(body: shapes.SearchRequest, request: Request) -> dict[str, Any]:
+        service.searches.take(caller(request))
+        query = await service.resolve(body)
+        job = service.submit("search", f"Search for {query['name']}", {"query": query, "k": body.k}, query)
+        return {"job": as_dict(job)}
+
+    @router.post(
+        "/compare",
+        response_model=shapes.Started,
+        status_code=202,
+        tags=["work"],
+        summary="Compare two videos",
+    )
+    async def compare(body: shapes.CompareRequest, request: Request) -> dict[str, Any]:
+        service.searches.take(caller(request))
+        query, target = await service.resolve(body.query), await service.resolve(body.target)
+        asked = {
+            "query": query,
+            "target": target,
+            "comparison": service.state.new_comparison(service.settings.limits),
+        }
+        title = f"Compare {query['name']} with {target['name']}"
+        return {"job": as_dict(service.submit("compare", title, asked, query, target))}
+
+    @router.post(
+        "/add", response_model=shapes.Started, status_code=202, tags=["work"], summary="Add a file or folder"
+    )
+    async def add(body: shapes.AddRequest, request: Request) -> dict[str, Any]:
+        service.long_jobs.take(caller(request))
+        if not service.index.writable:
+            raise Problem(403, "This collection cannot be written to: it is open for looking only.")
+        real = await service.look_up(service.roots.resolve, body.path)
+        asked = {"path": os.fspath(real), "roots": [os.fspath(root) for root in service.roots.folders]}
+        return {"job": as_dict(service.submit("add", f"Add {printable(os.fspath(real))}", asked))}
+
+    @router.post(
+        "/duplicates",
+        response_model=shapes.Started,
+        status_code=202,
+        tags=["work"],
+        summary="Look for duplicates",
+    )
+    async def find(body: shapes.DuplicatesRequest, request: Request) -> dict[str, Any]:
+        service.long_jobs.take(caller(request))
+        asked = {"min_confidence": body.min_confidence}
+        return {"job": as_dict(service.submit("duplicates", "Look for duplicates", asked))}
+
+    @router.get(
+        "/duplicates", response_model=shapes.Duplicates, tags=["duplicates"], summary="What was found last"
+    )
+    async def found() -> dict[str, Any]:
+        def read() -> dict[str, Any]:
+            last = service.jobs.store.latest_done("duplicates")
+            result = None if last is None else service.jobs.store.result(last.id)
+            if last is None or result is None:
+                raise Problem(404, NO_DUPLICATES)
+            return {"made": iso(last.finished), **duplicates_with_videos(service.library, result)}
+
+        return await service.look_up(read)
+
+    @router.get(
+        "/duplicates/export",
+        response_class=Response,
+        tags=["duplicates"],
+        responses={
+            200: {"description": "A file.", "content": {kind.split(";")[0]: {} for kind in EXPORTS.values()}}
+        },
+        summary="What was found last as a file, with what people have said since",
+    )
+    async def export(
+        request: Request, form: Annotated[Literal["csv", "json", "html"], Query(alias="format")]
+    ) -> Response:
+        service.searches.take(caller(request))
+        last = await service.look_up(service.jobs.store.latest_done, "duplicates")
+        if last is None or not service.jobs.store.result_file(last.id).is_file():
+            raise Problem(404, NO_DUPLICATES)
+        file = service.state.results / f"{last.id}-{secrets.token_hex(8)}.{form}"
+        result = os.fspath(service.jobs.store.result_file(last.id))
+        # A report with pictures takes its time: searches need not wait for it.
+        engine = service.jobs.reports if form == "html" else service.jobs.quick
+        asked = {"do": "export", "result": result, "file": os.fspath(file), "format": form}
+        try:
+            await _asked(engine, asked)
+        finally:
+            await service.jobs.reports.stop(only_idle=True)
+        return FileResponse(
+            file,
+            media_type=EXPORTS[form],
+            filename=f"duplicates.{form}",
+            headers={"Content-Security-Policy": REPORT_POLICY},
+            background=BackgroundTask(file.unlink, missing_ok=True),
+        )
 
     @router.get("/jobs", response_model=shapes.Jobs, tags=["jobs"], summary="The latest jobs, newest first")
     async def latest(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> dict[str, Any]:
-        return {"jobs": [as_dict(job) for job in await serving.listed(serving.jobs.latest, limit)]}
+        return {"jobs": [as_dict(job) for job in await service.look_up(service.jobs.latest, limit)]}
 
     @router.get(
         "/jobs/{job}", response_model=shapes.JobWithResult, tags=["jobs"], summary="A job, and its result"
     )
     async def one(job: str) -> dict[str, Any]:
         def read() -> dict[str, Any]:
-            found = serving.jobs.get(job)
+            found = service.jobs.get(job)
             told = as_dict(found)
             if found.state == "done":
-                result = serving.jobs.store.result(found.id)
-                told["result"] = None if result is None else dressed(serving.library, found.kind, result)
+                result = service.jobs.store.result(found.id)
+                told["result"] = None if result is None else with_videos(service.library, found.kind, result)
             return told
 
-        return await serving.listed(read)
+        return await service.look_up(read)
 
     @router.delete("/jobs/{job}", response_model=shapes.Job, tags=["jobs"], summary="Cancel a job")
     async def cancel(job: str) -> dict[str, Any]:
-        return as_dict(await serving.jobs.cancel(job))
+        return as_dict(await service.jobs.cancel(job))
 
     @router.get(
         "/jobs/{job}/events",
@@ -58,15 +173,15 @@ def routes(serving: Serving) -> APIRouter:
         summary="Follow a job: server-sent events",
     )
     async def events(job: str) -> Response:
-        serving.jobs.check_listeners()
-        serving.jobs.get(job)
-        return StreamingResponse(_events(serving, job), media_type="text/event-stream")
+        service.jobs.check_listeners()
+        service.jobs.get(job)
+        return StreamingResponse(_events(service, job), media_type="text/event-stream")
 
     @router.get(
         "/judgements", response_model=shapes.Judgements, tags=["duplicates"], summary="What people said"
     )
     async def judgements() -> dict[str, Any]:
-        said = await serving.listed(serving.index.catalogue.verdicts)
+        said = await service.look_up(service.index.catalogue.verdicts)
         return {"judgements": [{"a": a, "b": b, "verdict": verdict} for (a, b), verdict in said.items()]}
 
     @router.put(
@@ -75,21 +190,95 @@ def routes(serving: Serving) -> APIRouter:
     async def judge(body: shapes.JudgementRequest) -> dict[str, Any]:
         def record() -> dict[str, Any]:
             for video in (body.a, body.b):
-                if not serving.index.catalogue.has(video):
+                if not service.index.catalogue.has(video):
                     raise Problem(404, "There is no such video in this collection.")
             low, high = sorted((body.a, body.b))
-            previous = serving.index.catalogue.verdicts().get((low, high))
+            previous = service.index.catalogue.verdicts().get((low, high))
             try:
-                serving.index.judge(body.a, body.b, body.verdict)
+                service.index.judge(body.a, body.b, body.verdict)
             except UsageError as error:
                 raise Problem(422, f"{error}".capitalize() + ".") from error
             return {"a": body.a, "b": body.b, "verdict": body.verdict, "previous": previous}
 
-        return await changed(serving, record)
+        return await service.change(record)
+
+    @router.get(
+        "/comparisons/{comparison}/attention.png",
+        responses=PNG,
+        response_class=Response,
+        tags=["comparisons"],
+        summary="What attention looks at in one frame",
+    )
+    async def attention(
+        comparison: str,
+        request: Request,
+        side: Literal["query", "target"],
+        frame: Annotated[int, Query(ge=0, le=10**6)],
+    ) -> Response:
+        folder = service.state.comparison(comparison)
+        file = folder / f"attention-{side}-{frame}.png"
+        if not file.is_file():
+            service.searches.take(caller(request))
+            meta = json.loads(await service.look_up((folder / "meta.json").read_text, "utf-8"))
+            if not meta["attention"]:
+                raise Problem(404, "The model of this collection has no attention to show.")
+            if frame >= len(meta[f"{side}_times"]):
+                raise Problem(404, f"There are frames 0 to {len(meta[f'{side}_times']) - 1}.")
+            path = await _source(service, meta["refs"][side == "target"])
+            asked = {"comparison": comparison, "side": side, "frame": frame, "path": os.fspath(path)}
+            await _asked(service.jobs.quick, {"do": "attention", **asked, "file": os.fspath(file)})
+        return FileResponse(file, media_type="image/png", headers=LASTING)
+
+    @router.get(
+        "/comparisons/{comparison}/{matrix}.png",
+        responses=PNG,
+        response_class=Response,
+        tags=["comparisons"],
+        summary="A matrix as a picture, one pixel a cell",
+    )
+    async def picture(comparison: str, matrix: Matrix) -> Response:
+        file = service.state.comparison(comparison) / f"{matrix}.png"
+        return FileResponse(file, media_type="image/png", headers=LASTING)
+
+    @router.get(
+        "/comparisons/{comparison}/{matrix}.bin",
+        responses=BIN,
+        response_class=Response,
+        tags=["comparisons"],
+        summary="A matrix as numbers",
+    )
+    async def numbers(comparison: str, matrix: Matrix) -> Response:
+        folder = service.state.comparison(comparison)
+        shape = json.loads(await service.look_up((folder / "meta.json").read_text, "utf-8"))[matrix]
+        headers = {
+            "X-Rows": str(shape["rows"]),
+            "X-Columns": str(shape["columns"]),
+            **LASTING,
+        }
+        return FileResponse(folder / f"{matrix}.bin", media_type="application/octet-stream", headers=headers)
 
     return router
 
 
-async def _events(serving: Serving, job: str) -> AsyncIterator[str]:
-    async for found in serving.jobs.events(job):
+async def _asked(engine: EngineLink, request: dict[str, Any]) -> None:
+    """Short work that is no job: the caller waits for it."""
+    try:
+        await engine.ask(request, lambda _: None)
+    except EngineFailed as error:
+        raise Problem(422, str(error)) from error
+    except EngineCancelled as error:
+        raise Problem(409, "This was stopped before it was done.") from error
+
+
+async def _source(service: Service, ref: dict[str, Any]) -> Path:
+    """The file that a compared video is in, as long as it is there and may be read."""
+    if ref["kind"] == "video":
+        return (await service.file_of(ref["id"]))[0]
+    if ref["kind"] == "upload":
+        return service.uploads.get(ref["id"]).path
+    return await service.look_up(service.roots.resolve, ref["path"])
+
+
+async def _events(service: Service, job: str) -> AsyncIterator[str]:
+    async for found in service.jobs.events(job):
         yield ": still here\n\n" if found is None else f"data: {json.dumps(as_dict(found))}\n\n"

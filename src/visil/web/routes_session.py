@@ -1,25 +1,32 @@
-"""Calls about who asks."""
+"""Calls about who asks, and about the folders that the server may read, so that nobody has to type a path."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from visil import __version__
 from visil.errors import printable
+from visil.video import is_video_path
 from visil.web import shapes
 from visil.web.guard import COOKIE, SESSION_S, new_session, same
 from visil.web.problems import RESPONSES, Problem
-from visil.web.serving import Serving, caller
+from visil.web.roots import Roots
+from visil.web.service import Service, caller
+
+MOST = 1000
+"""Folders, and videos, that one answer names."""
 
 
-def routes(serving: Serving) -> APIRouter:
-    """``/api/session``, ``/api/login`` and ``/api/logout``."""
-    router = APIRouter(prefix="/api", tags=["session"], responses=RESPONSES)
-    settings = serving.settings
+def routes(service: Service) -> APIRouter:
+    """``/api/session``, ``/api/login``, ``/api/logout`` and ``/api/folders``."""
+    router = APIRouter(prefix="/api", responses=RESPONSES)
+    settings = service.settings
 
     def facts(known: bool) -> dict[str, Any]:
         nothing = {"name": "", "videos": 0, "model": "", "writable": False}
@@ -27,24 +34,29 @@ def routes(serving: Serving) -> APIRouter:
             "authenticated": known,
             "token_needed": settings.token is not None,
             "version": __version__ if known else "",
-            "index": _index(serving) if known else nothing,
+            "index": _index(service) if known else nothing,
             "limits": {
                 "upload_bytes": settings.limits.upload_bytes,
                 "upload_seconds": settings.limits.upload_seconds,
             },
-            "roots": [printable(os.fspath(root)) for root in serving.roots.folders] if known else [],
+            "roots": [printable(os.fspath(root)) for root in service.roots.folders] if known else [],
         }
 
     @router.get(
-        "/session", response_model=shapes.Session, summary="Whether a token is needed, and what is served"
+        "/session",
+        response_model=shapes.Session,
+        summary="Whether a token is needed, and what is served",
+        tags=["session"],
     )
     async def session(request: Request) -> dict[str, Any]:
-        return await serving.listed(facts, bool(request.state.authenticated))
+        return await service.look_up(facts, bool(request.state.authenticated))
 
-    @router.post("/login", response_model=shapes.Session, summary="Trade the token for a cookie")
+    @router.post(
+        "/login", response_model=shapes.Session, tags=["session"], summary="Trade the token for a cookie"
+    )
     async def login(body: shapes.LoginRequest, request: Request, response: Response) -> dict[str, Any]:
         if settings.token is not None:
-            serving.logins.take(caller(request))
+            service.logins.take(caller(request))
             if not same(body.token, settings.token):
                 raise Problem(401, "That is not the token that the server was started with.")
             response.set_cookie(
@@ -55,19 +67,69 @@ def routes(serving: Serving) -> APIRouter:
                 samesite="strict",
                 secure=request.url.scheme == "https",
             )
-        return await serving.listed(facts, True)
+        return await service.look_up(facts, True)
 
-    @router.post("/logout", status_code=204, summary="Forget the cookie")
+    @router.post("/logout", status_code=204, tags=["session"], summary="Forget the cookie")
     async def logout(response: Response) -> None:
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+
+    @router.get(
+        "/folders",
+        response_model=shapes.Folder,
+        tags=["folders"],
+        summary="What is in a folder that the server may read",
+    )
+    async def folder(path: Annotated[str, Query(max_length=4096)] = "") -> dict[str, Any]:
+        return await service.look_up(contents, service.roots, path)
 
     return router
 
 
-def _index(serving: Serving) -> dict[str, Any]:
+def _index(service: Service) -> dict[str, Any]:
     return {
-        "name": printable(serving.settings.index.name),
-        "videos": len(serving.library.snapshot().by_id),
-        "model": serving.index.catalogue.fact("model") or "not chosen yet",
-        "writable": serving.index.writable,
+        "name": printable(service.settings.index.name),
+        "videos": len(service.library.snapshot().by_id),
+        "model": service.index.catalogue.fact("model") or "not chosen yet",
+        "writable": service.index.writable,
     }
+
+
+def contents(roots: Roots, path: str) -> dict[str, Any]:
+    """Folders and videos in a folder; without a path, the folders that may be read."""
+    if not path:
+        named = [{"name": os.fspath(root), "path": os.fspath(root)} for root in roots.folders]
+        return {"path": None, "above": None, "folders": _fit(named), "videos": [], "more": False}
+    folder = roots.resolve(path)
+    if not folder.is_dir():
+        raise Problem(422, f"{printable(path)}: is a file, not a folder.")
+    folders, videos = [], []
+    for entry in _inside(roots, folder):
+        if entry.is_dir():
+            folders.append({"name": entry.name, "path": os.fspath(entry)})
+        elif is_video_path(entry):
+            videos.append({"name": entry.name, "path": os.fspath(entry)})
+    above = folder.parent if roots.holds(folder.parent) else None
+    return {
+        "path": os.fspath(folder),
+        "above": None if above is None else os.fspath(above),
+        "folders": _fit(folders)[:MOST],
+        "videos": _fit(videos)[:MOST],
+        "more": len(folders) > MOST or len(videos) > MOST,
+    }
+
+
+def _inside(roots: Roots, folder: Path) -> Iterator[Path]:
+    """What a folder holds, by name; nothing hidden, and nothing that a link leads outside to."""
+    try:
+        names = sorted(os.listdir(folder), key=str.casefold)
+    except OSError as error:
+        raise Problem(
+            403, f"{printable(os.fspath(folder))}: cannot be read ({(error.strerror or '').lower()})."
+        ) from error
+    shown = [folder / name for name in names if not name.startswith(".")]
+    yield from roots.inside(shown)
+
+
+def _fit(named: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Those whose path survives being sent as text."""
+    return [one for one in named if one["path"].isprintable()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import queue
 import select
 import signal
 import struct
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +23,7 @@ from typing import IO, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.errors import VideoError
+from visil.errors import IndexFolderError, VideoError
 from visil.video import Frames, Sampling, VideoInfo
 from visil.web.settings import GIB, Limits
 
@@ -174,6 +176,49 @@ class Decoder:
             assert self._child.stdout is not None
             _answer(self._child.stdout, time.monotonic() + START_S)
         return self._child
+
+
+class Decoders:
+    """The decoding processes of one ``add``, as many as are used at once; threads may share them."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._all: list[Decoder] = []
+        self._killed = False
+        self._idle: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for decoder in self._all:
+            decoder.close()
+
+    def kill(self) -> None:
+        """End the whole run at once: no video is to blame for what becomes of it."""
+        self._killed = True
+        for decoder in list(self._all):
+            decoder.kill()
+
+    @contextmanager
+    def stream(self, path: Path, sampling: Sampling) -> Iterator[DecodedStream]:
+        """A video that is added, decoded in one of them."""
+        try:
+            decoder = self._idle.get_nowait()
+        except queue.Empty:
+            decoder = Decoder(self.limits)
+            self._all.append(decoder)
+        try:
+            with decoder.stream(path, sampling, self.limits.decode_add_s) as stream:
+                yield stream
+        except VideoError:
+            if self._killed:
+                raise IndexFolderError(path.parent, "adding it was stopped") from None
+            raise
+        finally:
+            self._idle.put(decoder)
 
 
 class DecodedStream:

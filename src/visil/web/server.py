@@ -1,19 +1,28 @@
-"""Running the server until it is told to stop."""
+"""The server: the application with its calls and the page, run until it is told to stop."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Scope
 
+from visil import __version__
 from visil.errors import UsageError
-from visil.web.app import make_app
-from visil.web.serving import Serving
+from visil.web import problems, routes_jobs, routes_session, routes_videos
+from visil.web.guard import Guard
+from visil.web.service import Service
 from visil.web.settings import Settings
 
 GRACE_S = 3
 """Seconds that open connections have when the server stops."""
+STATIC = Path(__file__).parent / "static"
 
 
 class Server(uvicorn.Server):
@@ -23,13 +32,13 @@ class Server(uvicorn.Server):
         self.listening = _bound(settings)
         self.port: int = self.listening.getsockname()[1]
         try:
-            serving = Serving(settings)
+            service = Service(settings)
         except BaseException:
             self.listening.close()
             raise
         super().__init__(
             uvicorn.Config(
-                make_app(serving),
+                make_app(service),
                 log_level="warning",
                 access_log=False,
                 server_header=False,
@@ -67,3 +76,44 @@ def _bound(settings: Settings) -> socket.socket:
             f"cannot listen on {settings.host} port {settings.port}: {reason.lower()}; choose another --port"
         ) from error
     return listening
+
+
+class _Static(StaticFiles):
+    """The page's files, checked with the server each time: a new version is seen at once."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def make_app(service: Service) -> ASGIApp:
+    """The app over the parts of a server, which start and stop with it."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    app = FastAPI(
+        title="visil",
+        version=__version__,
+        summary="What in a collection of videos shares footage, and where.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    problems.install(app)
+    for part in (routes_session, routes_videos, routes_jobs):
+        app.include_router(part.routes(service))
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+
+    app.mount("/static", _Static(directory=STATIC, check_dir=False))
+    return Guard(app, service.settings)

@@ -77,11 +77,6 @@ class Settings:
     """What every caller must know; None: open, to this machine only."""
     limits: Limits = field(default_factory=Limits)
 
-    @property
-    def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        return is_loopback(self.host)
-
 
 def is_loopback(host: str) -> bool:
     """Whether a host to bind to is this machine and no other."""

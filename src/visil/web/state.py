@@ -1,15 +1,41 @@
-"""Where a server keeps what is its own: jobs, results, pictures, uploads."""
+"""What a server keeps on disk: its folder, comparisons, and jobs with their results, so that a restart forgets none."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
+import secrets
 import shutil
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from visil.collection.lock import can_write
 from visil.errors import IndexFolderError, UsageError, printable
+from visil.web.problems import Problem
+from visil.web.settings import Limits
+
+TABLE = """
+CREATE TABLE IF NOT EXISTS jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    title TEXT NOT NULL,
+    request TEXT NOT NULL,
+    progress TEXT NOT NULL,
+    created REAL NOT NULL,
+    finished REAL,
+    error TEXT
+)
+"""
+COLUMNS = "id, kind, state, title, request, progress, created, finished, error"
+OVER = ("done", "failed", "cancelled")
 
 
 class StateFolder:
@@ -49,8 +75,156 @@ class StateFolder:
         shutil.rmtree(self.uploads, ignore_errors=True)
         self._lock.close()
 
+    def new_comparison(self, limits: Limits) -> str:
+        """A name for the matrices of a comparison; the oldest of too many make way."""
+        folders = []
+        for folder in self.comparisons.iterdir():
+            try:
+                size = sum(file.stat().st_size for file in folder.iterdir())
+                folders.append((folder.stat().st_mtime_ns, size, folder))
+            except OSError:
+                continue
+        total = sum(size for _, size, _ in folders)
+        for count, (_, size, folder) in zip(range(len(folders), 0, -1), sorted(folders), strict=True):
+            if count < limits.comparisons and total < limits.comparisons_bytes:
+                break
+            shutil.rmtree(folder, ignore_errors=True)
+            total -= size
+        return secrets.token_hex(16)
+
+    def comparison(self, comparison: str) -> Path:
+        """Where the matrices of a comparison are; a problem 404 where they are kept no longer."""
+        folder = self.comparisons / comparison
+        if not (comparison.isalnum() and (folder / "meta.json").is_file()):
+            raise Problem(404, "That comparison is kept no longer; compare the two videos again.")
+        return folder
+
 
 def _in_cache(index: Path) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.blake2b(os.fsencode(index), digest_size=8).hexdigest()
     return cache / "visil" / f"serve-{name}"
+
+
+@dataclass
+class Record:
+    """One job."""
+
+    id: str
+    kind: str
+    state: str
+    title: str
+    request: dict[str, Any]
+    progress: dict[str, Any]
+    created: float
+    finished: float | None = None
+    error: str | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.state in OVER
+
+
+class JobStore:
+    """``jobs.sqlite``, and a JSON file for each result."""
+
+    def __init__(self, path: Path, results: Path, kept: int) -> None:
+        self.results = results
+        self.kept = kept
+        self._lock = threading.Lock()
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute(TABLE)
+        except sqlite3.DatabaseError as error:
+            raise IndexFolderError(
+                path, f"the list of jobs cannot be opened ({error}); delete it to start a new one"
+            ) from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def put(self, job: Record) -> None:
+        """Keep a job as it stands."""
+        values = (
+            *(job.id, job.kind, job.state, job.title, json.dumps(job.request), json.dumps(job.progress)),
+            *(job.created, job.finished, job.error),
+        )
+        with self._lock:
+            self._db.execute(
+                f"INSERT INTO jobs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+                " state = excluded.state, progress = excluded.progress, finished = excluded.finished,"
+                " error = excluded.error",
+                values,
+            )
+
+    def get(self, job: str) -> Record | None:
+        """A job by its id."""
+        found = self._select("WHERE id = ?", job)
+        return found[0] if found else None
+
+    def latest(self, limit: int) -> list[Record]:
+        """The newest first."""
+        return self._select("ORDER BY number DESC LIMIT ?", limit)
+
+    def latest_done(self, kind: str) -> Record | None:
+        """The one of its kind that was done last."""
+        found = self._select("WHERE kind = ? AND state = 'done' ORDER BY finished DESC LIMIT 1", kind)
+        return found[0] if found else None
+
+    def after_restart(self) -> list[Record]:
+        """What to start again: additions. Everything else that was not over has failed."""
+        with self._lock:
+            self._db.execute(
+                "UPDATE jobs SET state = 'failed', error = 'the server was restarted', finished = ?"
+                " WHERE kind != 'add' AND state IN ('waiting', 'running')",
+                (time.time(),),
+            )
+            self._db.execute("UPDATE jobs SET state = 'waiting' WHERE state = 'running'")
+        return self._select("WHERE state = 'waiting' ORDER BY number")
+
+    def result_file(self, job: str) -> Path:
+        """Where the result of a job is."""
+        return self.results / f"{job}.json"
+
+    def keep_result(self, job: str, result: dict[str, Any]) -> None:
+        """Write a result, whole or not at all."""
+        fresh = self.results / f".{job}.json"
+        fresh.write_text(json.dumps(result), "utf-8")
+        fresh.replace(self.result_file(job))
+
+    def result(self, job: str) -> dict[str, Any] | None:
+        """What came of a job; None where nothing did, or it is kept no longer."""
+        try:
+            found: dict[str, Any] = json.loads(self.result_file(job).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def prune(self) -> None:
+        """Forget the oldest jobs that are over, but for the last search for duplicates."""
+        last = self.latest_done("duplicates")
+        old = self._select(
+            "WHERE state IN ('done', 'failed', 'cancelled') ORDER BY number DESC LIMIT -1 OFFSET ?", self.kept
+        )
+        for job in old:
+            if last is not None and job.id == last.id:
+                continue
+            with self._lock:
+                self._db.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
+            for file in self.results.glob(f"{job.id}*"):
+                file.unlink(missing_ok=True)
+
+    def _select(self, condition: str, *values: object) -> list[Record]:
+        with self._lock:
+            rows = self._db.execute(f"SELECT {COLUMNS} FROM jobs {condition}", values).fetchall()
+        return [
+            Record(
+                *(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5])),
+                *(row[6], row[7], row[8]),
+            )
+            for row in rows
+        ]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visil.matching.localize import Segment
-from visil.web.alignment import line_through
+from visil.web.comparison import line_through
 
 
 def matrix(rows: int, columns: int, start: float, ratio: float) -> np.ndarray:

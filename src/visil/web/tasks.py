@@ -21,20 +21,18 @@ from visil.errors import UsageError, VideoError, printable
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
 from visil.plots.times import duration as duration_words
-from visil.web.comparison import keep_comparison
-from visil.web.decoders import Decoders
+from visil.web.comparison import attention_picture, how_it_came_about, in_words, keep_comparison
 from visil.web.engine import Teller
 from visil.web.export import OnceFailed, export
 from visil.web.roots import Roots
-from visil.web.sandbox import Decoder
+from visil.web.sandbox import Decoder, Decoders
 from visil.web.settings import MIB, Limits
-from visil.web.words import how_it_came_about, in_words
 
 KEPT_FEATURES = 256 * MIB
 """Of files searched for lately, so that comparing one with a hit does not decode it again."""
 
 
-class Work:
+class Tasks:
     """A collection with its model, and the queries seen lately.
 
     Threads may share it: one embeds a file while another searches.
@@ -105,7 +103,7 @@ class Work:
         with self._exact:
             common = self.index.common_here().beyond_typical(first)
             (match,) = model.compare_many(first, [second], common=common)
-            matrices = keep_comparison(model, folder, first, second, [query, target], match.segments)
+            matrices = keep_comparison(model, folder, match, (first, second), [query, target])
         return {
             "comparison": comparison,
             "query": query_facts(query, first),
@@ -208,8 +206,6 @@ class Work:
 
     def attention(self, request: dict[str, Any]) -> dict[str, Any]:
         """What attention looks at in one frame, drawn over it, into a file."""
-        from visil.web.attention import attention_picture
-
         folder = self.state / "comparisons" / request["comparison"]
         meta = json.loads((folder / "meta.json").read_text("utf-8"))
         times = meta[f"{request['side']}_times"]

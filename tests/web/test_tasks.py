@@ -20,10 +20,10 @@ from visil.errors import UsageError, VideoError
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
 from visil.web import comparison
+from visil.web.comparison import in_words
 from visil.web.engine import Teller
 from visil.web.settings import Limits
-from visil.web.words import in_words
-from visil.web.work import Work
+from visil.web.tasks import Tasks
 
 from .conftest import FPS, footage
 
@@ -40,27 +40,27 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def work(network: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Work:
+def tasks(network: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Tasks:
     folder = tmp_path_factory.mktemp("work")
     with visil.Index(folder / "i", model=str(network)) as index:
         index.add(root / "videos" / "coffee.mp4", workers=1)
     (folder / "state" / "comparisons").mkdir(parents=True)
-    return Work(folder / "i", folder / "state", asdict(Limits()))
+    return Tasks(folder / "i", folder / "state", asdict(Limits()))
 
 
-def asked(work: Work, **request: Any) -> dict[str, Any]:
-    return work.do(request, Teller(lambda _: None))
+def asked(tasks: Tasks, **request: Any) -> dict[str, Any]:
+    return tasks.do(request, Teller(lambda _: None))
 
 
-def test_attention_and_output_of_a_comparison(work: Work, root: Path, tmp_path: Path) -> None:
+def test_attention_and_output_of_a_comparison(tasks: Tasks, root: Path, tmp_path: Path) -> None:
     query = {"kind": "path", "id": "p", "name": "cut.mp4", "path": str(root / "cut.mp4")}
-    (coffee,) = work.index.catalogue.videos()
+    (coffee,) = tasks.index.catalogue.videos()
     target = {"kind": "video", "id": coffee.id, "name": "coffee.mp4"}
-    found = asked(work, do="compare", query=query, target=target, comparison="c1")
-    truth = work.model.compare(work.model.embed(root / "cut.mp4"), work.index.store.read(coffee.id))
+    found = asked(tasks, do="compare", query=query, target=target, comparison="c1")
+    truth = tasks.model.compare(tasks.model.embed(root / "cut.mp4"), tasks.index.store.read(coffee.id))
     assert found["attention"]
     assert found["score"] == pytest.approx(truth.score, abs=2e-3)
-    folder = work.state / "comparisons" / "c1"
+    folder = tasks.state / "comparisons" / "c1"
     kept = np.frombuffer((folder / "output_matrix.bin").read_bytes(), "<f4")
     shape = found["output_matrix"]["rows"], found["output_matrix"]["columns"]
     assert shape == truth.output_matrix.shape
@@ -68,46 +68,48 @@ def test_attention_and_output_of_a_comparison(work: Work, root: Path, tmp_path: 
 
     picture = tmp_path / "attention.png"
     request = {"comparison": "c1", "side": "query", "path": str(root / "cut.mp4"), "file": str(picture)}
-    asked(work, do="attention", frame=1, **request)
+    asked(tasks, do="attention", frame=1, **request)
     drawn = np.asarray(Image.open(picture)).astype(int)
     assert drawn.shape == (288, 384, 3)
     assert (np.ptp(drawn, axis=2) > 20).any()  # weights are in colour, over grey
     with pytest.raises(UsageError, match="frames 0 to 2"):
-        asked(work, do="attention", frame=3, **request)
+        asked(tasks, do="attention", frame=3, **request)
 
 
 def test_a_query_is_embedded_once_and_may_not_be_endless(
-    work: Work, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tasks: Tasks, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[dict[str, Any]] = []
     sent = shutil.copy(root / "cut.mp4", tmp_path / "sent.mp4")
     query = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(sent)}
-    first = work.features(query, Teller(told.append))
+    first = tasks.features(query, Teller(told.append))
     assert told[-1]["unit"] == "frames"
     assert (told[-1]["done"], told[-1]["total"]) == (3, 3)
-    assert work.features(query, Teller(told.append)) is first
-    truth = work.model.embed(root / "cut.mp4")
+    assert tasks.features(query, Teller(told.append)) is first
+    truth = tasks.model.embed(root / "cut.mp4")
     torch.testing.assert_close(first.vectors.float(), truth.vectors, atol=2e-3, rtol=0)
     assert first.duration == pytest.approx(truth.duration)
-    monkeypatch.setattr(work, "limits", Limits(upload_seconds=2))
+    monkeypatch.setattr(tasks, "limits", Limits(upload_seconds=2))
     longer = write_video(tmp_path / "longer.mp4", footage("coffee", 4), FPS)
     with pytest.raises(VideoError, match=r"mine\.mp4: is longer than 2 s") as refused:
-        work.features({**query, "path": str(longer)}, Teller(told.append))
+        tasks.features({**query, "path": str(longer)}, Teller(told.append))
     assert str(tmp_path) not in str(refused.value)
 
 
-def test_long_videos_are_thinned(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_videos_are_thinned(tasks: Tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "SIDE", 10)
     generator = torch.Generator().manual_seed(0)
-    vectors = torch.nn.functional.normalize(torch.randn(25, 14, work.model.dim, generator=generator), dim=-1)
+    vectors = torch.nn.functional.normalize(torch.randn(25, 14, tasks.model.dim, generator=generator), dim=-1)
     video = VideoFeatures(vectors, torch.arange(25, dtype=torch.float64))
-    kept = comparison.keep_comparison(work.model, tmp_path / "c", video, video, [])
+    kept = comparison.keep_comparison(
+        tasks.model, tmp_path / "c", tasks.model.compare(video, video), (video, video), []
+    )
     assert kept["query_times"] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0, 24.0]
     assert kept["frame_matrix"] == {"rows": 9, "columns": 9}
     assert json.loads((tmp_path / "c" / "meta.json").read_text())["query_times"] == kept["query_times"]
 
 
-def test_adding_leaves_out_what_links_lead_to_outside(work: Work, root: Path, tmp_path: Path) -> None:
+def test_adding_leaves_out_what_links_lead_to_outside(tasks: Tasks, root: Path, tmp_path: Path) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -117,12 +119,12 @@ def test_adding_leaves_out_what_links_lead_to_outside(work: Work, root: Path, tm
     (inside / "folder").symlink_to(outside)
     told: list[dict[str, Any]] = []
     request = {"do": "add", "path": str(inside), "roots": [str(inside)]}
-    result = work.do(request, Teller(told.append))
+    result = tasks.do(request, Teller(told.append))
     assert result == {"added": 1, "unchanged": 0, "failed": [], "outside": 2}
     assert told[0] == {"pending": [str(inside / "rocket.webm")]}
     assert told[-1]["finished"] == [str(inside / "rocket.webm")]
     with pytest.raises(UsageError, match="no video that this server may read"):
-        asked(work, do="add", path=str(inside / "folder"), roots=[str(inside)])
+        asked(tasks, do="add", path=str(inside / "folder"), roots=[str(inside)])
 
 
 @pytest.mark.parametrize(

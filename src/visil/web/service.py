@@ -1,11 +1,9 @@
-"""The parts of a running server, and what its calls share."""
+"""Everything behind the calls of a server: the collection, jobs, uploads, thumbnails, and their rates."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,23 +14,22 @@ from fastapi import Request
 
 from visil.collection.opening import opened
 from visil.errors import printable
-from visil.web.job_store import Record
+from visil.web.guard import Rate
 from visil.web.jobs import Jobs
 from visil.web.library import Library
 from visil.web.pictures import Pictures
 from visil.web.problems import Problem
-from visil.web.rates import Rate
 from visil.web.roots import Roots
 from visil.web.settings import Settings
 from visil.web.shapes import Ref
-from visil.web.state import StateFolder
+from visil.web.state import Record, StateFolder
 from visil.web.uploads import Uploads
 
 T = TypeVar("T")
 
 
-class Serving:
-    """Everything behind the calls. Made before the server runs; :meth:`start` and :meth:`stop` are of its loop."""
+class Service:
+    """The parts of a server, made before it runs; :meth:`start` and :meth:`stop` are called in its event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -47,18 +44,18 @@ class Serving:
         self.pictures = Pictures(self.state.pictures, limits)
         self.searches = Rate(limits.searches_per_minute)
         self.sends = Rate(limits.uploads_per_minute)
-        self.paintings = Rate(limits.pictures_per_minute)
+        self.thumbnails = Rate(limits.pictures_per_minute)
         self.long_jobs = Rate(limits.long_jobs_per_minute)
         self.logins = Rate(limits.logins_per_minute)
         # Threads of their own for each kind of call, so that slow pictures never keep a list waiting.
-        self.lists = anyio.CapacityLimiter(8)
-        self.painters = anyio.CapacityLimiter(6)
-        self.readers = anyio.CapacityLimiter(16)
+        self._look_up_threads = anyio.CapacityLimiter(8)
+        self._decode_threads = anyio.CapacityLimiter(6)
+        self.read_threads = anyio.CapacityLimiter(16)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin to work."""
-        self.jobs.on_end.append(self._job_ended)
+        self.jobs.on_end.append(lambda job: self.uploads.release(job.id))
         self.jobs.start()
         self._tasks = [asyncio.create_task(self.uploads.watch())]
 
@@ -73,13 +70,26 @@ class Serving:
         self.index.close()
         self.state.close()
 
-    async def listed(self, call: Callable[..., T], *arguments: Any) -> T:
-        """Run something short that looks at the catalogue."""
-        return await anyio.to_thread.run_sync(partial(call, *arguments), limiter=self.lists)
+    async def look_up(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Run something short that reads the catalogue or a folder."""
+        return await anyio.to_thread.run_sync(partial(call, *arguments), limiter=self._look_up_threads)
 
-    async def painted(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    async def decode(self, call: Callable[..., T], *arguments: Any) -> T:
         """Run something that waits for a decoder."""
-        return await anyio.to_thread.run_sync(partial(call, *arguments, **options), limiter=self.painters)
+        return await anyio.to_thread.run_sync(partial(call, *arguments), limiter=self._decode_threads)
+
+    async def change(self, change: Callable[[], T]) -> T:
+        """Change the collection; a problem 403 where it cannot be written to."""
+
+        def both() -> T:
+            try:
+                return change()
+            finally:
+                self.library.look_again()
+
+        if not self.index.writable:
+            raise Problem(403, "This collection cannot be written to: it is open for looking only.")
+        return await self.look_up(both)
 
     # ------------------------------------------------------------------ videos by reference
 
@@ -89,12 +99,12 @@ class Serving:
             upload = self.uploads.get(ref.upload)
             return {"kind": "upload", "id": upload.id, "name": upload.name, "path": os.fspath(upload.path)}
         if ref.video is not None:
-            row = await self.listed(self.library.row, ref.video)
+            row = await self.look_up(self.library.entry, ref.video)
             if row is None:
                 raise Problem(404, "There is no such video in this collection.")
             return {"kind": "video", "id": ref.video, "name": row.name}
         assert ref.path is not None
-        return await self.listed(self._file, ref.path)
+        return await self.look_up(self._file, ref.path)
 
     def _file(self, path: str) -> dict[str, Any]:
         real = self.roots.resolve(path)
@@ -113,32 +123,11 @@ class Serving:
                 self.uploads.get(ref["id"]).jobs.add(job.id)
         return job
 
-    def new_comparison(self) -> str:
-        """A name for the matrices of a comparison; the oldest of too many make way."""
-        folders = []
-        for folder in self.state.comparisons.iterdir():
-            try:
-                size = sum(file.stat().st_size for file in folder.iterdir())
-                folders.append((folder.stat().st_mtime_ns, size, folder))
-            except OSError:
-                continue
-        limits = self.settings.limits
-        total = sum(size for _, size, _ in folders)
-        for count, (_, size, folder) in zip(range(len(folders), 0, -1), sorted(folders), strict=True):
-            if count < limits.comparisons and total < limits.comparisons_bytes:
-                break
-            shutil.rmtree(folder, ignore_errors=True)
-            total -= size
-        return secrets.token_hex(16)
-
-    def _job_ended(self, job: Record) -> None:
-        self.uploads.release(job.id)
-
     async def file_of(self, video: str) -> tuple[Path, str, tuple[int, int]]:
         """A file that still is what was added as a video: path, name, stamp."""
 
         def find() -> tuple[Path, str, tuple[int, int]]:
-            row = self.library.row(video)
+            row = self.library.entry(video)
             if row is None:
                 raise Problem(404, "There is no such video in this collection.")
             held = self.library.held_by(row)
@@ -150,23 +139,9 @@ class Serving:
             path, stamp = held
             return Path(path), row.name, (stamp.size, stamp.modified_ns)
 
-        return await self.painted(find)
+        return await self.decode(find)
 
 
 def caller(request: Request) -> str:
     """Who asks, for counting."""
     return request.client.host if request.client else ""
-
-
-async def changed(serving: Serving, change: Callable[[], T]) -> T:
-    """Change the collection; a folder that cannot be written to is said in words."""
-
-    def both() -> T:
-        try:
-            return change()
-        finally:
-            serving.library.look_again()
-
-    if not serving.index.writable:
-        raise Problem(403, "This collection cannot be written to: it is open for looking only.")
-    return await serving.listed(both)
