@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -15,6 +15,8 @@ from visil.errors import IndexFolderError, UsageError
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
     from visil.collection import Index
+
+Number = TypeVar("Number", int, float)
 
 DEVICE_VARIABLE = "VISIL_DEVICE"
 """As in :mod:`visil.kernels.devices`, which would load torch before it is known that anything is to be computed."""
@@ -63,6 +65,15 @@ def choose_device(device: str | None) -> None:
     """Wherever the model is loaded, in this process or in one that it starts, it will be on ``device``."""
     if device is not None:
         os.environ[DEVICE_VARIABLE] = device
+
+
+def numbers(name: str, text: str, kind: type[Number]) -> list[Number]:
+    """The value of an option that is several numbers, such as 1,2,3."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        wanted = "whole numbers" if kind is int else "numbers"
+        raise UsageError(f"{name} must be {wanted} with commas between, not {text!r}") from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.evaluate import Dataset
-from visil.cli.options import AsJson
+from visil.cli.options import AsJson, numbers
 from visil.cli.output import failures_as_json, print_json, print_left_out
 from visil.cli.progress import table_progress
 from visil.errors import UsageError
@@ -85,7 +85,7 @@ def tables(
     if not names:
         raise UsageError("which tables? visil tables --list names them")
     wanted = chosen_names(names)
-    points = _numbers(values)
+    points = None if values is None else numbers("--values", values, float)
     if pictures not in ("model", "paper"):
         raise UsageError(f"--pictures is 'model' or 'paper', not {pictures!r}")
     if videos is None:
@@ -212,12 +212,3 @@ def _list(as_json: bool) -> None:
         return
     for name, title in NAMES.items():
         typer.echo(f"{name:15} {title}")
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(f"--values must be numbers with commas between, not {text!r}") from None

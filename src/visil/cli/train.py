@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from visil.cli.options import numbers
 from visil.cli.output import print_left_out
-from visil.errors import UsageError
 
 
 def train(
@@ -102,8 +102,8 @@ def fit_whitening(
     from visil.training.fit_whitening import fit_whitening as fit
     from visil.training.fit_whitening import whitened_config
 
-    pooled = _numbers("stages", stages) if stages is not None else None
-    config = whitened_config(backbone, pooled, _numbers("levels", levels), dim)
+    pooled = tuple(numbers("stages", stages, int)) if stages is not None else None
+    config = whitened_config(backbone, pooled, tuple(numbers("levels", levels, int)), dim)
     with video_progress("reading") as progress:
         result = fit(paths, config, chosen_device(device), progress)
     print_left_out(result.failed)
@@ -113,10 +113,3 @@ def fit_whitening(
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _numbers(name: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"{name} must be whole numbers with commas between, not {text!r}") from None
