@@ -7,7 +7,6 @@ that must be embedded first have a lane beside those of videos whose features ar
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import time
@@ -15,14 +14,13 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Literal
 
+from visil.kernels.cores import usable_cores
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.library import Library
 from visil.web.problems import Problem
 from visil.web.rows import iso
 from visil.web.settings import Settings
 from visil.web.state import JobStore, Record, StateFolder
-
-logger = logging.getLogger("visil")
 
 UNITS = {"search": "frames", "compare": "frames", "duplicates": "videos", "add": "files"}
 HEARTBEAT_S = 15.0
@@ -41,7 +39,7 @@ class Jobs:
         self.library = library
         self.store = JobStore(state.jobs, state.results, settings.limits.kept_jobs)
         limits = settings.limits
-        place, cores = (settings.index, state.folder, limits), len(os.sched_getaffinity(0))
+        place, cores = (settings.index, state.folder, limits), usable_cores()
         self.quick = EngineLink(*place, nice=5, threads=cores)
         self.long = EngineLink(*place, nice=10, threads=max(1, cores - 1))
         self.reports = EngineLink(*place, nice=10, threads=1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import queue
-import secrets
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from visil.files import fresh_beside
 from visil.web.sandbox import Decoder
 from visil.web.settings import Limits
 
@@ -77,9 +77,8 @@ class Pictures:
         path = self._path(key)
         with suppress(OSError):  # a full disk: the picture is shown all the same
             path.parent.mkdir(exist_ok=True)
-            fresh = path.with_name(f".{secrets.token_hex(8)}")
-            fresh.write_bytes(data)
-            fresh.replace(path)
+            with fresh_beside(path) as fresh:
+                fresh.write_bytes(data)
             with self._lock:
                 self._bytes += len(data)
                 if self._bytes > self.limits.pictures_bytes:
