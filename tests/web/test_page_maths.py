@@ -1,14 +1,16 @@
 """The page's own sums, run in Chromium, against what the package computes in Python."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import visil
 from visil.matching.localize import Segment
 from visil.plots.axes import Axis
-from visil.plots.heat import HEAT
+from visil.plots.heat import HEAT, STOPS
 from visil.plots.times import clock, duration, shared_seconds
 from visil.report.pair import percent
 from web.page_stub import Server, Stub
@@ -71,15 +73,15 @@ def test_cells_lie_where_the_figures_put_them(
     page: Any, times: np.ndarray[Any, np.dtype[np.float64]]
 ) -> None:
     axis = Axis.of(times)
-    edges = run(page, "axis", "[...m.edges(x, x.length)]", times.tolist())
+    edges = run(page, "heatmap", "[...m.edges(x, x.length)]", times.tolist())
     assert edges == pytest.approx([*axis.starts, axis.end])
     cells = len(times) // 4
     folded = axis.grouped(cells, 4)
-    edges = run(page, "axis", "[...m.edges(x[0], x[1])]", [times.tolist(), cells])
+    edges = run(page, "heatmap", "[...m.edges(x[0], x[1])]", [times.tolist(), cells])
     assert edges == pytest.approx([*folded.starts, folded.end])
     steps = 97
     given = [times.tolist(), axis.start, axis.end, steps]
-    bins = run(page, "axis", "m.bins(m.edges(x[0], x[0].length), ...x.slice(1))", given)
+    bins = run(page, "heatmap", "m.bins(m.edges(x[0], x[0].length), ...x.slice(1))", given)
     for place, (first, last) in enumerate(bins):
         start, end = (axis.start + axis.seconds * (place + k) / steps for k in (0, 1))
         ends = np.append(axis.starts[1:], axis.end)
@@ -88,11 +90,17 @@ def test_cells_lie_where_the_figures_put_them(
 
 
 def test_colours_are_those_of_the_figures(page: Any) -> None:
-    table = np.array(run(page, "heat", "[...m.HEAT]", None)).reshape(256, 3)
+    table = np.array(run(page, "heatmap", "[...m.HEAT]", None)).reshape(256, 3)
     truth = HEAT(np.arange(256))[:, :3] * 255
     assert np.abs(table - truth).max() <= 1.5
     # Lightness never falls, so that more is always lighter.
     assert (np.diff(table @ [0.2126, 0.7152, 0.0722]) >= 0).all()
+
+
+@pytest.mark.parametrize("sheet", ["web/static/css/match.css", "report/style.css"])
+def test_scales_in_style_sheets_have_the_same_colours(sheet: str) -> None:
+    text = (Path(visil.__file__).parent / sheet).read_text("utf-8").replace(" ", "")
+    assert f"linear-gradient(90deg,{','.join(STOPS)})" in text
 
 
 def test_paint_keeps_the_highest_value_of_each_pixel(page: Any) -> None:
@@ -100,13 +108,13 @@ def test_paint_keeps_the_highest_value_of_each_pixel(page: Any) -> None:
     values[5, 2] = np.nan
     rows, columns = [[0, 3], [3, 4], [4, 7], [0, 0]], [[0, 2], [2, 5], [5, 9]]
     pixels = run(
-        page, "heat",
+        page, "heatmap",
         "(() => { const c = document.createElement('canvas');"
         "m.paint(c, {columns: 9, values: Float32Array.from(x[0], (v) => v ?? NaN)}, x[1], x[2], [0, 1]);"
         "return [...c.getContext('2d').getImageData(0, 0, 3, 4).data]; })()",
         [[None if np.isnan(v) else float(v) for v in values.ravel()], rows, columns],
     )  # fmt: skip
-    table = np.array(run(page, "heat", "[...m.HEAT]", None)).reshape(256, 3)
+    table = np.array(run(page, "heatmap", "[...m.HEAT]", None)).reshape(256, 3)
     drawn = np.array(pixels).reshape(4, 3, 4)
     for i, (top, bottom) in enumerate(rows[:3]):
         for j, (left, right) in enumerate(columns):

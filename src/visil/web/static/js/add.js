@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { bdi, h, replace } from "./dom.js";
 import { folders } from "./folders.js";
 import { follow, jobsOf, panel } from "./jobs.js";
-import { announce, complain } from "./live.js";
+import { announce, complain } from "./messages.js";
 import { note } from "./router.js";
 import { count, when } from "./words.js";
 

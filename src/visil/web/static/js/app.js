@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { h, replace } from "./dom.js";
-import { announce, complain, failure } from "./live.js";
+import { announce, complain, failure } from "./messages.js";
 import { place } from "./router.js";
 import * as add from "./add.js";
 import * as duplicates from "./duplicates.js";

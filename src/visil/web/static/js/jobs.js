@@ -2,7 +2,7 @@
 
 import { Problem, get, remove } from "./api.js";
 import { h, replace } from "./dom.js";
-import { announce, complain } from "./live.js";
+import { announce, complain } from "./messages.js";
 import { duration } from "./words.js";
 
 const ENDS = new Set(["done", "failed", "cancelled"]);

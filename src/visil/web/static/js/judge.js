@@ -2,7 +2,7 @@
 
 import { put } from "./api.js";
 import { h } from "./dom.js";
-import { complain, toast } from "./live.js";
+import { complain, toast } from "./messages.js";
 
 const SAID = { same: "You said: the same", different: "You said: not a match" };
 

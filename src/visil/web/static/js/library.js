@@ -2,7 +2,7 @@
 
 import { get, remove } from "./api.js";
 import { bdi, debounce, h, replace } from "./dom.js";
-import { announce, complain, toast } from "./live.js";
+import { announce, complain, toast } from "./messages.js";
 import { early, facts, named, thumbnail } from "./pictures.js";
 import { media } from "./refs.js";
 import { address, note } from "./router.js";

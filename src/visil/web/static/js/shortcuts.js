@@ -1,7 +1,7 @@
 // Single keys that work everywhere but in fields, and the dialog that lists them.
 
 import { h } from "./dom.js";
-import { undoLast } from "./live.js";
+import { undoLast } from "./messages.js";
 import { go } from "./router.js";
 
 const KEY = "visil-shortcuts";

@@ -1,14 +1,14 @@
-// One side of a match on screen: a video that plays, or, where the browser cannot play it, its frames as pictures.
+// One side of a match: a video that plays, or, where the browser cannot play it, its frames as pictures.
 
 import { h } from "./dom.js";
-import { announce } from "./live.js";
+import { announce } from "./messages.js";
 import { Still } from "./still.js";
 
 /** What browsers take as a speed. */
 const SLOWEST = 0.0625;
 const FASTEST = 16;
 
-export class Screen {
+export class Player {
   /** side is "query" or "target"; source is what refs.media() gives, or null; seconds is how long it is. */
   constructor(side, name, source, seconds) {
     Object.assign(this, { side, name, source, seconds, moving: false, still: null, at: 0, pending: null });
