@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import visil
-from visil.client import Client, Job, ServerError
+from visil.client import Client, Found, Hit, Job, Segment, ServerError
 from visil.errors import UsageError
 
 from .conftest import Running, Serve, is_problem
@@ -53,6 +53,9 @@ def test_search_by_upload_video_and_path(shared: Running, root: Path) -> None:
         best = found["hits"][0]
         assert best["verdict"] == "copy"
         assert best["in_words"].startswith("shares 3")
+        assert set(found) == set(Found.__annotations__)
+        assert set(best) == set(Hit.__annotations__)
+        assert set(best["segments"][0]) == set(Segment.__annotations__) - {"line"}
     own = shared.id("cat.mp4")
     found = done(shared, shared.http.post("/api/search", json={"video": own, "k": 1}))
     assert [hit["video"]["name"] for hit in found["hits"]] == ["part of it.mkv"]
@@ -87,6 +90,7 @@ def test_compare_with_matrices(shared: Running, root: Path) -> None:
     assert found["query_times"] == truth.query_times.tolist()
     assert found["attention"] is False
     assert all(sentence.endswith(".") for sentence in found["how"])
+    assert set(found["segments"][0]) == set(Segment.__annotations__)
     for name, matrix in (("frame_matrix", truth.frame_matrix), ("output_matrix", truth.output_matrix)):
         rows, columns, values = shared.client.matrix(found[name]["url_bin"])
         assert (rows, columns) == matrix.shape == (found[name]["rows"], found[name]["columns"])
