@@ -21,7 +21,7 @@ from visil.client import Client
 from visil.errors import UsageError
 from visil.web.server import Server
 from visil.web.settings import settle
-from visil.web.state import JobStore, Record
+from visil.web.state import Job, JobStore
 
 from .conftest import FPS, footage
 
@@ -161,8 +161,8 @@ def test_without_the_extra_one_line_names_the_fix(tmp_path: Path) -> None:
     assert not (tmp_path / "i").exists()
 
 
-def record(number: int, state: str, kind: str = "search") -> Record:
-    return Record(f"{number:024x}", kind, state, "t", {"do": kind}, {"done": 0}, float(number), float(number))
+def record(number: int, state: str, kind: str = "search") -> Job:
+    return Job(f"{number:024x}", kind, state, "t", {"do": kind}, {"done": 0}, float(number), float(number))
 
 
 def test_old_jobs_are_forgotten_but_for_the_last_duplicates(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ MOST_CARDS = 500
 MOST_ROWS = 1000
 """Pairs of a group that are listed."""
 OPEN_LINKS = 12
-"""Groups in the table of contents that are shown at once; more unfold,"""
+"""Up to so many groups, the table of contents is unfolded from the start."""
 MOST_LINKS = 2000
-"""as far as there are not too many."""
+"""Groups that the table of contents names."""
 
 STYLE = Path(__file__).with_name("style.css")
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -44,8 +44,8 @@ def write_report(
 ) -> None:
     """Groups, their videos and what each pair shares, with frames, timelines and matrices, as one HTML file.
 
-    It is written piece by piece: memory for one pair, whatever the number. A video that cannot be read any more
-    gets a placeholder. ``min_confidence`` is only told. ``frames_at`` is who decodes.
+    It is written piece by piece, so memory is that of one pair. A video that cannot be read any more
+    gets a placeholder. ``min_confidence`` is only stated in the page. ``frames_at`` decodes.
     """
     with replacing(path) as fresh, fresh.open("w", encoding="utf-8") as file:
         for piece in _Report(index, found, min_confidence, frames_at).pieces():

@@ -30,11 +30,11 @@ FramesAt = Callable[[str, list[float], int], list[Image]]
 """Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""
 
 CARD = (160, 120)
-"""Largest width and height of a video's picture,"""
+"""Largest width and height of a video's picture."""
 STRIP = (128, 72)
-"""of one frame of a strip,"""
+"""Largest width and height of one frame of a strip."""
 TALL = (96, 128)
-"""and of one where both videos are upright."""
+"""The same where both videos are upright."""
 COLUMNS = 6
 """Moments that a strip shows of both videos."""
 CELLS = 160

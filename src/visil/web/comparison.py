@@ -35,13 +35,13 @@ MOST_LINES = 60
 """Segments that the page shows, and so plays along a line of their own."""
 
 REACH_S = 3.5
-"""How far either end of a line may move in the target, seconds,"""
+"""How far either end of a line may move in the target, seconds."""
 STEP_S = 0.25
-"""in such steps,"""
+"""The steps in which it is moved, seconds."""
 COST = 0.002
-"""and how much more alike its frames must be for each second: where nothing moves, every line is as good."""
+"""Similarity taken off for each second that an end moves: in still footage every line is equally good."""
 RATIOS = (0.4, 2.5)
-"""A target is played at no other speed than that."""
+"""Slowest and fastest speed of the target against the query."""
 
 
 def keep_comparison(

@@ -173,7 +173,7 @@ class EngineLink:
 
 
 class Teller:
-    """Sends progress, but not too often; where the work is cancelled it ends it instead."""
+    """Sends a request's progress, a few times a second at most; raises KeyboardInterrupt once it is cancelled."""
 
     def __init__(self, send: Send) -> None:
         self.cancelled = False
@@ -185,7 +185,7 @@ class Teller:
         self._stops: list[Callable[[], None]] = []
 
     def __call__(self, done: int, total: int | None, unit: str, *, finished: str | None = None) -> None:
-        """Where the work stands; ``finished`` is a file that is done with."""
+        """Report progress; ``finished`` is a file that is done with."""
         if self.cancelled:
             raise KeyboardInterrupt
         with self._lock:

@@ -1,4 +1,4 @@
-"""Long work: taken on, done one after another in three lanes, followed, cancelled, and remembered over a restart.
+"""Jobs: queued in three lanes, done one after another, followed, cancelled, and remembered over a restart.
 
 Searches and comparisons have an engine of their own, so that they are answered while a folder is added; those of files
 that must be embedded first have a lane beside those of videos whose features are known, which need not wait for them.
@@ -20,7 +20,7 @@ from visil.web.library import Library
 from visil.web.problems import Problem
 from visil.web.rows import iso
 from visil.web.settings import Settings
-from visil.web.state import JobStore, Record, StateFolder
+from visil.web.state import Job, JobStore, StateFolder
 
 UNITS = {"search": "frames", "compare": "frames", "duplicates": "videos", "add": "files"}
 HEARTBEAT_S = 15.0
@@ -28,7 +28,7 @@ SAVE_EVERY_S = 2.0
 
 Lane = Literal["videos", "files", "long"]
 LANES: tuple[Lane, ...] = ("videos", "files", "long")
-Ended = Callable[[Record], None]
+Ended = Callable[[Job], None]
 
 
 class Jobs:
@@ -45,7 +45,7 @@ class Jobs:
         self.reports = EngineLink(*place, nice=10, threads=1)
         self.on_end: list[Ended] = []
         self._queues: dict[Lane, asyncio.Queue[str]] = {lane: asyncio.Queue() for lane in LANES}
-        self._live: dict[str, Record] = {}
+        self._live: dict[str, Job] = {}
         self._running: dict[str, EngineLink] = {}
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
@@ -54,7 +54,7 @@ class Jobs:
         self._saved = 0.0
 
     def start(self) -> None:
-        """Take up what was interrupted, and begin to work."""
+        """Queue the jobs that a stopped server left, and start working."""
         for job in self.store.after_restart():
             if job.kind == "add":  # what may be read is for this server to say, not for the one that was
                 job.request["roots"] = [os.fspath(root) for root in self.settings.roots]
@@ -63,7 +63,7 @@ class Jobs:
         self._tasks = [asyncio.create_task(self._serve(lane)) for lane in LANES]
 
     async def stop(self) -> None:
-        """Stop working; what runs counts as running, and an addition is taken up by the next server."""
+        """Stop working. The next server starts an addition that was running again; other jobs that ran have failed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -73,31 +73,31 @@ class Jobs:
 
     # ------------------------------------------------------------------ from outside
 
-    def submit(self, kind: str, title: str, request: dict[str, Any]) -> Record:
+    def submit(self, kind: str, title: str, request: dict[str, Any]) -> Job:
         """Take on a job; a problem 429 where too many wait."""
         if sum(job.state == "waiting" for job in self._live.values()) >= self.settings.limits.waiting_jobs:
             raise Problem(
                 429, "Too many jobs are waiting already; try again when some are done.", retry_after=5
             )
         progress = {"done": 0, "total": None, "unit": UNITS[kind], "rate": None, "left": None}
-        job = Record(secrets.token_hex(12), kind, "waiting", title, request, progress, time.time())
+        job = Job(secrets.token_hex(12), kind, "waiting", title, request, progress, time.time())
         self.store.put(job)
         self._live[job.id] = job
         self._queues[lane_of(job)].put_nowait(job.id)
         return job
 
-    def get(self, job: str) -> Record:
+    def get(self, job: str) -> Job:
         """A job by its id; a problem 404 where there is none."""
         found = self._live.get(job) or self.store.get(job)
         if found is None:
             raise Problem(404, "There is no such job, or it was forgotten because it is old.")
         return found
 
-    def latest(self, limit: int) -> list[Record]:
+    def latest(self, limit: int) -> list[Job]:
         """The newest first."""
         return [self._live.get(job.id, job) for job in self.store.latest(limit)]
 
-    async def cancel(self, job: str) -> Record:
+    async def cancel(self, job: str) -> Job:
         """Stop a job; one that is over stays as it is."""
         found = self.get(job)
         if found.state == "waiting":
@@ -111,7 +111,7 @@ class Jobs:
         if self._streams >= self.settings.limits.event_streams:
             raise Problem(429, "Too many listen already; ask for the job itself instead.", retry_after=5)
 
-    async def events(self, job: str) -> AsyncIterator[Record | None]:
+    async def events(self, job: str) -> AsyncIterator[Job | None]:
         """A job whenever it has changed, until it is over; None where nothing happened for a while."""
         self._streams += 1
         try:
@@ -145,7 +145,7 @@ class Jobs:
             if lane == "long" and queue.empty():
                 await engine.stop()  # its memory is wanted elsewhere
 
-    async def _work(self, job: Record, engine: EngineLink) -> None:
+    async def _work(self, job: Job, engine: EngineLink) -> None:
         job.state = "running"
         self.store.put(job)
         self._running[job.id] = engine
@@ -173,7 +173,7 @@ class Jobs:
         finally:
             self._running.pop(job.id, None)
 
-    def _note(self, job: Record, message: dict[str, Any]) -> None:
+    def _note(self, job: Job, message: dict[str, Any]) -> None:
         if "pending" in message:
             self.library.working(begin=message["pending"])
             return
@@ -191,7 +191,7 @@ class Jobs:
             self._saved = now
             self.store.put(job)
 
-    async def _end(self, job: Record, state: str, error: str | None = None) -> None:
+    async def _end(self, job: Job, state: str, error: str | None = None) -> None:
         job.state, job.error, job.finished = state, error, time.time()
         job.progress = {**job.progress, "left": None}
         if job.kind == "add":
@@ -210,7 +210,7 @@ class Jobs:
             self._changed.notify_all()
 
 
-def lane_of(job: Record) -> Lane:
+def lane_of(job: Job) -> Lane:
     """Where a job waits for its turn."""
     if job.kind not in ("search", "compare"):
         return "long"
@@ -218,7 +218,7 @@ def lane_of(job: Record) -> Lane:
     return "videos" if all(ref["kind"] == "video" for ref in refs) else "files"
 
 
-def as_dict(job: Record) -> dict[str, Any]:
+def as_dict(job: Job) -> dict[str, Any]:
     """A job as the API gives it."""
     return {
         "id": job.id,

@@ -15,8 +15,8 @@ from visil.web.sandbox import Decoder
 from visil.web.settings import Limits
 
 DECODERS = 2
-LESS = 0.8
-"""Of the bound: what is left when the oldest pictures were deleted."""
+KEPT_SHARE = 0.8
+"""Share of the bound that is left when the oldest pictures were deleted."""
 
 
 class Pictures:
@@ -92,7 +92,7 @@ class Pictures:
                 found.append((status.st_mtime_ns, status.st_size, file))
         self._bytes = sum(size for _, size, _ in found)
         for _, size, file in sorted(found):
-            if self._bytes <= LESS * self.limits.pictures_bytes:
+            if self._bytes <= KEPT_SHARE * self.limits.pictures_bytes:
                 break
             file.unlink(missing_ok=True)
             self._bytes -= size

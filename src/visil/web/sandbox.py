@@ -33,9 +33,9 @@ MOST_HEADER = 1 << 20
 MOST_DATA = GIB
 """Of one answer: a batch of the largest frames is less."""
 CLOCK = 3
-"""Seconds on the clock for each of the processor's: other work runs here too."""
+"""Seconds on the clock allowed for each second of processor time: other work runs on the machine too."""
 START_S = 60.0
-"""Seconds until a new process must be ready; they are not the file's."""
+"""Seconds until a new process must be ready; they do not count against the file."""
 
 TIME_IS_UP = (-signal.SIGXCPU, -signal.SIGALRM)
 """How a process ends that the system has ended for the time it took."""

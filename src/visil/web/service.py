@@ -22,7 +22,7 @@ from visil.web.problems import Problem
 from visil.web.roots import Roots
 from visil.web.settings import Settings
 from visil.web.shapes import Ref
-from visil.web.state import Record, StateFolder
+from visil.web.state import Job, StateFolder
 from visil.web.uploads import Uploads
 
 T = TypeVar("T")
@@ -115,8 +115,8 @@ class Service:
         name = printable(real.name)
         return {"kind": "path", "id": printable(path), "name": name, "path": os.fspath(real)}
 
-    def submit(self, kind: str, title: str, request: dict[str, Any], *refs: dict[str, Any]) -> Record:
-        """Take on a job that needs some videos."""
+    def submit(self, kind: str, title: str, request: dict[str, Any], *refs: dict[str, Any]) -> Job:
+        """Take on a job; uploads that it needs are kept until it is over."""
         job = self.jobs.submit(kind, title, {"do": kind, **request})
         for ref in refs:
             if ref["kind"] == "upload":

@@ -30,9 +30,9 @@ class Limits:
     """All of them together."""
     uploads_under_way: int = 4
     upload_idle_s: float = 30.0
-    """Seconds without a byte after which an upload is given up,"""
+    """Seconds without a byte after which an upload is given up."""
     upload_transfer_s: float = 3600.0
-    """and seconds that it may take in all."""
+    """Seconds that an upload may take in all."""
     upload_kept_s: float = 3600.0
     """Seconds after its last use until an uploaded file is deleted."""
     disk_left: int = GIB
@@ -42,11 +42,11 @@ class Limits:
     decode_memory: int = 3 * GIB
     """Address space of a process that decodes."""
     decode_query_s: float = 1800.0
-    """Seconds that decoding a query may take, of the processor and three times as many on the clock,"""
+    """Seconds of processor time for decoding a query; three times as many on the clock."""
     decode_add_s: float = 12 * 3600.0
-    """decoding a video that is added,"""
+    """The same for a video that is added."""
     decode_picture_s: float = 20.0
-    """and decoding a thumbnail."""
+    """The same for a thumbnail."""
     decode_idle_s: float = 180.0
     """Seconds on the clock without a new frame after which a decoder counts as hanging."""
     waiting_jobs: int = 50

@@ -107,7 +107,7 @@ def _in_cache(index: Path) -> Path:
 
 
 @dataclass
-class Record:
+class Job:
     """One job."""
 
     id: str
@@ -147,7 +147,7 @@ class JobStore:
         """Let go of the file."""
         self._db.close()
 
-    def put(self, job: Record) -> None:
+    def put(self, job: Job) -> None:
         """Keep a job as it stands."""
         values = (
             *(job.id, job.kind, job.state, job.title, json.dumps(job.request), json.dumps(job.progress)),
@@ -161,21 +161,21 @@ class JobStore:
                 values,
             )
 
-    def get(self, job: str) -> Record | None:
+    def get(self, job: str) -> Job | None:
         """A job by its id."""
         found = self._select("WHERE id = ?", job)
         return found[0] if found else None
 
-    def latest(self, limit: int) -> list[Record]:
+    def latest(self, limit: int) -> list[Job]:
         """The newest first."""
         return self._select("ORDER BY number DESC LIMIT ?", limit)
 
-    def latest_done(self, kind: str) -> Record | None:
+    def latest_done(self, kind: str) -> Job | None:
         """The one of its kind that was done last."""
         found = self._select("WHERE kind = ? AND state = 'done' ORDER BY finished DESC LIMIT 1", kind)
         return found[0] if found else None
 
-    def after_restart(self) -> list[Record]:
+    def after_restart(self) -> list[Job]:
         """What to start again: additions. Everything else that was not over has failed."""
         with self._lock:
             self._db.execute(
@@ -218,11 +218,11 @@ class JobStore:
             for file in self.results.glob(f"{job.id}*"):
                 file.unlink(missing_ok=True)
 
-    def _select(self, condition: str, *values: object) -> list[Record]:
+    def _select(self, condition: str, *values: object) -> list[Job]:
         with self._lock:
             rows = self._db.execute(f"SELECT {COLUMNS} FROM jobs {condition}", values).fetchall()
         return [
-            Record(
+            Job(
                 *(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5])),
                 *(row[6], row[7], row[8]),
             )

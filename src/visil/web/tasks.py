@@ -29,11 +29,11 @@ from visil.web.sandbox import Decoder, Decoders
 from visil.web.settings import MIB, Limits
 
 KEPT_FEATURES = 256 * MIB
-"""Of files searched for lately, so that comparing one with a hit does not decode it again."""
+"""Bytes of features kept of files searched for lately, so that comparing one with a hit does not decode it again."""
 
 
 class Tasks:
-    """A collection with its model, and the queries seen lately.
+    """A collection with its model, and the features of files searched for lately.
 
     Threads may share it: one embeds a file while another searches.
     """
@@ -77,7 +77,7 @@ class Tasks:
     # ------------------------------------------------------------------ search and compare
 
     def search(self, query: dict[str, Any], k: int, tell: Teller) -> dict[str, Any]:
-        """Hits by id; a video of the collection is not a hit of itself."""
+        """What of the collection shares footage with a query, hits by id; a video is not a hit of itself."""
         features = self.features(query, tell)
         own = query["id"] if query["kind"] == "video" else None
         tell(0, None, "videos")
@@ -96,7 +96,7 @@ class Tasks:
     def compare(
         self, query: dict[str, Any], target: dict[str, Any], comparison: str, tell: Teller
     ) -> dict[str, Any]:
-        """A match with its matrices, which are kept in a folder of their own."""
+        """How two videos relate; the matrices are written into a folder of the comparison."""
         first, second = self.features(query, tell), self.features(target, tell)
         tell(0, None, "videos")
         model, folder = self.model, self.state / "comparisons" / comparison
@@ -116,7 +116,7 @@ class Tasks:
         }
 
     def features(self, query: dict[str, Any], tell: Teller) -> VideoFeatures:
-        """Of a video of the collection as they are kept; of any other file from a process that only decodes."""
+        """Features of a video: the stored ones where the collection has it, else of its decoded frames."""
         if query["kind"] == "video":
             video = self.index.video(query["id"])
             return self.index.store.read(video.id, path=video.path)
@@ -135,7 +135,7 @@ class Tasks:
             return self._queries[key]
 
     def embed(self, path: Path, name: str, tell: Teller) -> VideoFeatures:
-        """As :meth:`visil.ViSiL.embed`, but decoded elsewhere, and no longer than it may be."""
+        """As :meth:`visil.ViSiL.embed`, but decoded in another process, and refused where it is too long."""
         parts: list[VideoFeatures] = []
         done = 0
         most = self.limits.upload_seconds * self.model.config.sampling.fps
@@ -166,7 +166,7 @@ class Tasks:
     # ------------------------------------------------------------------ long work
 
     def duplicates(self, min_confidence: float, tell: Teller) -> dict[str, Any]:
-        """Groups by id, with why each video is worth keeping or not."""
+        """Groups of videos that share footage, by id, with why each is worth keeping or not."""
         found = self.index.find_duplicates(
             min_confidence, progress=lambda done, total, _: tell(done, total, "videos")
         )
@@ -183,7 +183,7 @@ class Tasks:
         return {"groups": groups, "common": common, "min_confidence": min_confidence}
 
     def add(self, path: str, roots: list[Path], tell: Teller) -> dict[str, Any]:
-        """A file or folder; what links lead to outside the roots is left out."""
+        """Add a file or folder; files that links lead to outside the roots are left out."""
         found = list(discover([path]))
         files = Roots(roots).inside(found)
         if not files:
