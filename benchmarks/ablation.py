@@ -30,14 +30,15 @@ from shared.results import as_text, machine, write
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VisilError
 from visil.files import replacing
+from visil.training.cached_footage import CachedFootage
 from visil.training.config import TrainConfig
-from visil.training.data import Split, split
+from visil.training.dataset import Split, split
 from visil.training.embedding import SnippetEmbedder
-from visil.training.footage import CachedFootage
-from visil.training.memory import RememberedFootage
+from visil.training.footage import RememberedFootage
 from visil.training.trainer import Trainer
 from visil.training.transforms import PaperPositive
 from visil.training.validation import Validation, edited_copies
+from visil.training.videos import Batch, VideoObjective, video_trainer
 from visil.video import is_video_path
 
 
@@ -78,13 +79,15 @@ def run_row(name: str, prepared: Prepared, sets: dict[str, Judged], out: Path) -
     return result
 
 
-def shared_trainer(config: TrainConfig, model: ViSiL, prepared: Prepared, epochs: Epochs) -> Trainer:
+def shared_trainer(config: TrainConfig, model: ViSiL, prepared: Prepared, epochs: Epochs) -> Trainer[Batch]:
     """The product's trainer over shared vectors."""
     validation = Validation(
         SharedEmbedder(model, prepared.judge, prepared.judged), prepared.queries, prepared.database
     )
     embedder = SharedEmbedder(model, prepared.source, epochs.made)
-    return Trainer(config, model, embedder, epochs, validation, related=prepared.related)
+    return video_trainer(
+        VideoObjective(config, model, embedder, epochs, validation, related=prepared.related)
+    )
 
 
 def speed(data: Split, settings: Settings, weights: Path | None, out: Path, device: torch.device) -> None:
@@ -106,8 +109,8 @@ def speed(data: Split, settings: Settings, weights: Path | None, out: Path, devi
         judge = SnippetEmbedder(base, data.validation, PaperPositive())
         queries, database = edited_copies(data.validation, window, 1)
         embedder = SnippetEmbedder(base, pictures, PaperPositive())
-        trainer = Trainer(config, base, embedder, sampler, Validation(judge, queries, database))
-        trainer.run(resume=False)
+        validation = Validation(judge, queries, database)
+        video_trainer(VideoObjective(config, base, embedder, sampler, validation)).run(resume=False)
         last = json.loads((Path(config.out) / "log.jsonl").read_text().splitlines()[-1])
         figures = {name: last[name] for name in ("triplets_per_second", "data_share")}
         found.append({"batch": batch, "W": window, "triplets": settings.triplets, **figures})

@@ -27,7 +27,7 @@ from shared.copy_sets import CopySet, embedded_set, ranked
 from shared.results import machine, write
 from visil.compare.visil import ViSiL
 from visil.model.features import VideoFeatures
-from visil.training.batches import VideoBatch, compare_all
+from visil.training.batch_similarity import VideoBatch, compare_all
 from visil.training.config import TrainConfig
 from visil.training.config_file import read_train_config
 from visil.training.run import train
@@ -36,7 +36,7 @@ from visil.training.run import train
 def trained(config: TrainConfig) -> dict[str, Any]:
     """Train, and say how it went."""
     begun = time.perf_counter()
-    outcome = train(config, quiet=True)
+    outcome = train(config)
     return {
         "epochs": config.optim.epochs,
         "steps": outcome.steps,

@@ -29,9 +29,10 @@ from visil.compare.visil import ViSiL
 from visil.matching.blank import blank_frames
 from visil.model.config import ViSiLConfig
 from visil.model.whitening import PCA
-from visil.training.footage import CachedFootage
+from visil.training.cached_footage import CachedFootage
 from visil.training.frame_bank import FrameBank
-from visil.training.frame_stage import train_frames
+from visil.training.frames import train_frames
+from visil.training.trainer import Step
 from visil.video import Sampling, is_video_path, read_frames
 
 
@@ -156,12 +157,14 @@ def main() -> None:
         begun = time.perf_counter()
         lines: list[dict[str, object]] = []
 
-        def log(line: dict[str, object], name: str = name, lines: list[dict[str, object]] = lines) -> None:
+        def told(step: Step, name: str = name, lines: list[dict[str, object]] = lines) -> None:
+            line: dict[str, object] = {"step": step.done, **step.figures}
+            line |= {"pairs/s": step.rate, "data": step.data_share}
             lines.append(line)
             print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
 
         stage = replace(chosen.stage, steps=args.steps)
-        train_frames(model, bank, stage, seed=args.seed, log=log, every=max(1, args.steps // 8))
+        train_frames(model, bank, stage, seed=args.seed, on_step=told, every=max(1, args.steps // 8))
         figures["seconds"] = round(time.perf_counter() - begun, 1)
         figures["log"] = lines
         figures["after"] = copies.judged(model)

@@ -16,13 +16,14 @@ from visil.training.config import DataConfig, LossConfig, OptimConfig, TrainConf
 from visil.training.distributed import Processes
 from visil.training.embedding import SnippetEmbedder
 from visil.training.footage import ArrayFootage
-from visil.training.parts import learning_parts
 from visil.training.pools import ArtificialPool
-from visil.training.start import fit_on_footage
+from visil.training.trainable import learning_parts
 from visil.training.trainer import Trainer
 from visil.training.transforms import PaperPositive
 from visil.training.triplets import TripletSampler
 from visil.training.validation import Validation, edited_copies
+from visil.training.videos import Batch, VideoObjective, video_trainer
+from visil.training.whitening import fit_on_footage
 
 SIDE, FRAMES, WINDOW = 48, 12, 8
 
@@ -72,7 +73,7 @@ def toy_config(out: Path, **optim: Any) -> TrainConfig:
 
 def toy_trainer(
     config: TrainConfig, model: ViSiL, processes: Processes | None = None, *, videos: int = 8, edits: int = 1
-) -> Trainer:
+) -> Trainer[Batch]:
     """A trainer on some videos, validated on as many others, edited by their own seed."""
     learned, held = footage(videos), footage(videos, 100)
     every = range(len(learned))
@@ -88,4 +89,4 @@ def toy_trainer(
     embedder = SnippetEmbedder(model, learned, PaperPositive(), learning)
     judged = SnippetEmbedder(model, held, PaperPositive(), learning)
     validation = Validation(judged, *edited_copies(held, config.data.window, edits))
-    return Trainer(config, model, embedder, sampler, validation, processes=processes)
+    return video_trainer(VideoObjective(config, model, embedder, sampler, validation, processes=processes))

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from visil.training.footage import Footage
 from visil.training.pools import ArtificialPool, Related
-from visil.training.triplets import Snippet, Triplet, TripletSampler, mutual
+from visil.training.snippets import Snippet
+from visil.training.triplets import Triplet, TripletSampler, mutual
 
 FRAMES = 200
 """Of a joined video, at least: a snippet of 96 is made from a stretch twice as long."""

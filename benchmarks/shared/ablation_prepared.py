@@ -19,16 +19,17 @@ from visil.model.attention import ContextAttention
 from visil.model.comparator import Comparator
 from visil.model.config import ViSiLConfig
 from visil.training.config import DataConfig, LossConfig, OptimConfig, TrainConfig
-from visil.training.data import Split
+from visil.training.dataset import Split
 from visil.training.embedding import SnippetEmbedder
 from visil.training.footage import ArrayFootage, Footage
+from visil.training.hard_negatives import Miner, suitable_size
 from visil.training.lbow import LayerBagOfWords, layer_vectors
-from visil.training.mining import Miner, suitable_size
 from visil.training.pools import ArtificialPool, Related
-from visil.training.start import fit_on_footage
+from visil.training.snippets import Snippet
 from visil.training.transforms import PaperPositive
-from visil.training.triplets import Snippet, Triplet, TripletSampler
+from visil.training.triplets import Triplet, TripletSampler
 from visil.training.validation import edited_copies
+from visil.training.whitening import fit_on_footage
 
 THREADS = 16
 CLIPS = 8

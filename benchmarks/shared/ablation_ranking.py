@@ -15,8 +15,8 @@ from shared.ablation_prepared import on_device
 from shared.copy_sets import CopySet, reciprocal_ranks
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.training.batches import VideoBatch, compare_all
-from visil.training.footage import CachedFootage
+from visil.training.batch_similarity import VideoBatch, compare_all
+from visil.training.cached_footage import CachedFootage
 
 
 @dataclass(frozen=True)

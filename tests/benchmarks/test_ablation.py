@@ -12,8 +12,8 @@ import torch
 
 from toy_training import footage, toy_config, toy_model
 from visil.training.embedding import SnippetEmbedder
+from visil.training.snippets import Snippet
 from visil.training.transforms import PaperPositive
-from visil.training.triplets import Snippet
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(

@@ -19,7 +19,7 @@ from visil.paper.baselines.lamv import LAMV
 from visil.paper.baselines.lbow_system import LBoW
 from visil.paper.baselines.system import Scores, System
 from visil.paper.baselines.tmk import TMK
-from visil.training.bags import Bag
+from visil.training.lbow import Bag
 
 
 class Dot:

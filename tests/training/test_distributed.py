@@ -36,7 +36,7 @@ folder = Path(sys.argv[1])
 with joined("cpu") as processes:
     trainer = toy_trainer(one_step(folder / "out"), toy_model(), processes)
     outcome = trainer.run()
-    gradients = {name: tensor.grad for name, tensor in trainer.learning.items()}
+    gradients = {name: tensor.grad for name, tensor in trainer.objective.learning.items()}
     torch.save({"gradients": gradients, "start": outcome.start_map}, folder / f"{processes.rank}.pt")
 """
 
@@ -64,7 +64,7 @@ def test_two_processes_learn_as_one(tmp_path: Path) -> None:
     for rank in (0, 1):
         found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
         assert found["start"] == pytest.approx(outcome.start_map, abs=1e-12)
-        for name, tensor in trainer.learning.items():
+        for name, tensor in trainer.objective.learning.items():
             assert tensor.grad is not None
             torch.testing.assert_close(found["gradients"][name], tensor.grad, rtol=0, atol=1e-6)
     logs = [

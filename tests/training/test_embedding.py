@@ -10,9 +10,10 @@ from torch import Tensor
 
 from toy_training import footage, toy_model
 from visil.training.config import Part
-from visil.training.embedding import SnippetEmbedder, read_frames
-from visil.training.parts import prepare
-from visil.training.triplets import Snippet
+from visil.training.embedding import SnippetEmbedder
+from visil.training.footage import read_frames
+from visil.training.snippets import Snippet
+from visil.training.trainable import prepare
 
 PLAIN = Snippet(((0, 3), (0, 4), (0, 4), (0, 9)))
 MIXED = Snippet(((1, 0), (2, 5), (1, 1)))

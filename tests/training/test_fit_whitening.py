@@ -13,7 +13,7 @@ import visil
 from synthetic import moving_scene, write_video
 from visil.cli.app import app
 from visil.errors import ModelError, UsageError
-from visil.training.fit_whitening import fit_whitening, whitened_config
+from visil.training.whitening import fit_whitening, whitened_config
 from visil.video import read_frames
 
 CPU = torch.device("cpu")

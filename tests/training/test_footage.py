@@ -13,8 +13,9 @@ from PIL import Image
 
 from synthetic import moving_scene, write_video
 from visil.errors import FileError, UsageError
-from visil.training import frame_cache
-from visil.training.footage import ArrayFootage, CachedFootage
+from visil.training import cached_footage
+from visil.training.cached_footage import CachedFootage
+from visil.training.footage import ArrayFootage
 from visil.video import Sampling, read_frames
 
 SAMPLING = Sampling(fps=2, resize=72, crop=64)
@@ -71,7 +72,7 @@ def test_a_second_run_decodes_nothing_even_when_files_were_moved(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a video was decoded")
 
-    monkeypatch.setattr(frame_cache, "stream_frames", never)
+    monkeypatch.setattr(cached_footage, "stream_frames", never)
     second = CachedFootage(tmp_path / "elsewhere", tmp_path / "cache", SAMPLING)
     assert second.decoded == 0
     assert second.failed == []

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from visil.errors import FileError, UsageError
@@ -19,7 +16,6 @@ from visil.training.segments import (
     read_label_file,
     read_segments,
     read_vcdb,
-    read_vcdb_pickle,
     within,
 )
 
@@ -146,34 +142,6 @@ def test_unknown_and_unreadable_files(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- the pickle
-
-
-class Trap:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, ("trapped",)
-
-
-def test_the_pickle_of_related_videos(tmp_path: Path) -> None:
-    content = {
-        "video_pairs": [{"overlap": [np.float64(0.5), np.float64(1.0)], "videos": [2, 0]}],
-        "index": ["x", "y", "z"],
-    }
-    for protocol in (3, 5):
-        file = tmp_path / f"vcdb-{protocol}.pickle"
-        file.write_bytes(pickle.dumps(content, protocol))
-        assert read_vcdb_pickle(file) == (["x", "y", "z"], [("z", "x")])
-
-
-def test_a_pickle_that_calls_anything_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    file = tmp_path / "trap.pickle"
-    file.write_bytes(pickle.dumps({"index": Trap(), "video_pairs": []}))
-    with pytest.raises(FileError, match="has no place in it"):
-        read_vcdb_pickle(file)
-    assert not (tmp_path / "trapped").exists()
-    file.write_bytes(b"junk")
-    with pytest.raises(FileError, match="is no pickle"):
-        read_vcdb_pickle(file)
 
 
 # ---------------------------------------------------------------- what is made of them

@@ -17,7 +17,8 @@ import visil
 from toy_training import footage, toy_config, toy_model, toy_trainer
 from visil.errors import ModelError, UsageError
 from visil.training.config import LossConfig, OptimConfig, Part, TrainConfig
-from visil.training.trainer import Outcome, Step, learning_rate
+from visil.training.trainer import Outcome, Step
+from visil.training.videos import learning_rate
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
@@ -42,7 +43,7 @@ def after(steps: int) -> Callable[[], bool]:
 def trained(config: TrainConfig, **options: Any) -> tuple[Outcome, dict[str, Tensor]]:
     trainer = toy_trainer(config, toy_model())
     outcome = trainer.run(**options)
-    return outcome, {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    return outcome, {name: tensor.clone() for name, tensor in trainer.objective.model.state_dict().items()}
 
 
 def assert_same(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:

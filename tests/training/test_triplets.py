@@ -16,8 +16,8 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.training.pools import AnnotatedPool, ArtificialPool
 from visil.training.segments import SegmentPair
-from visil.training.stringing import Stringer
-from visil.training.triplets import Snippet, Triplet, TripletSampler, mutual
+from visil.training.snippets import Snippet, Stringer
+from visil.training.triplets import Triplet, TripletSampler, mutual
 
 COUNT = 8
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,10 @@ from typing import TYPE_CHECKING
 from visil.progress import progress_bars
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from visil.collection import AddProgress
+    from visil.training.run import Report
 
 Counter = Callable[[str], Callable[[int], None]]
 
@@ -111,3 +115,42 @@ def table_progress(
             bars.update(task, completed=done, total=total)
 
         yield on_videos, lambda line: bars.update(task, description=line)
+
+
+@contextmanager
+def training_progress(quiet: bool = False) -> Iterator[Report]:
+    """Lines on standard error for ``train``; on a terminal a bar for each thing it does: videos read, steps made."""
+    from visil.training.run import Reading
+    from visil.training.trainer import Step
+
+    with progress_bars("", quiet) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int, figures: str, description: str | None = None) -> None:
+            if bars is not None:
+                if what not in tasks:
+                    tasks[what] = bars.add_task(what, total=total, figures="")
+                description = description or what
+                bars.update(
+                    tasks[what], completed=done, total=total, figures=figures, description=description
+                )
+
+        def report(fact: str | Reading | Step) -> None:
+            if isinstance(fact, Reading):
+                show(fact.what, fact.done, fact.total, os.path.basename(fact.path))
+            elif isinstance(fact, Step):
+                loss, data = fact.figures["loss"], f"data {fact.data_share:.0%}"
+                if fact.stage == "frames":
+                    found = f"loss {loss:.3f}, found {fact.figures['accuracy']:.0%}"
+                    show("frames", fact.done, fact.total, f"steps, {found}, {fact.rate:.0f} pairs/s, {data}")
+                else:
+                    figures = f"triplets, loss {loss:.4f}, {fact.rate:.1f}/s, {data}"
+                    done = (fact.epoch - 1) * fact.total + fact.done
+                    description = f"epoch {fact.epoch} of {fact.epochs}"
+                    show("epochs", done, fact.epochs * fact.total, figures, description)
+            elif bars is not None:
+                bars.console.print(fact, markup=False, highlight=False)
+            else:
+                print(fact, file=sys.stderr)
+
+        yield report

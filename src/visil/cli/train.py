@@ -48,6 +48,7 @@ def train(
 
     On several GPUs: torchrun --nproc-per-node 4 -m visil train CONFIG
     """
+    from visil.cli.progress import training_progress
     from visil.training.config import TrainConfig
     from visil.training.config_file import read_train_config
     from visil.training.distributed import own_rank
@@ -69,7 +70,8 @@ def train(
     }
     top = {"out": out and str(out), "seed": seed, "device": device, "tensorboard": tensorboard}
     settings = replace(settings, **changed, **_given(top))
-    outcome = run(settings, resume=resume, tell=lambda line: typer.echo(line, err=True))
+    with training_progress() as report:
+        outcome = run(settings, resume=resume, report=report)
     line = (
         f"{settings.out}: epoch {outcome.best_epoch} was best, mAP {outcome.best_map:.3f} on held-out videos "
         f"({outcome.start_map:.3f} before training)"
@@ -99,8 +101,8 @@ def fit_whitening(
     """Fit the whitening of a backbone on videos, and write ViSiL_f+W: a model without anything trained."""
     from visil.kernels.devices import chosen_device
     from visil.progress import video_progress
-    from visil.training.fit_whitening import fit_whitening as fit
-    from visil.training.fit_whitening import whitened_config
+    from visil.training.whitening import fit_whitening as fit
+    from visil.training.whitening import whitened_config
 
     pooled = tuple(numbers("stages", stages, int)) if stages is not None else None
     config = whitened_config(backbone, pooled, tuple(numbers("levels", levels, int)), dim)

@@ -27,7 +27,7 @@ from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures, RankedTargets, taking_part
 from visil.evaluation.metrics import mean
 from visil.evaluation.predictions import AnyScores, Segments
-from visil.training.stringing import Frame, Stringer
+from visil.training.snippets import Frame, Stringer
 from visil.training.transforms import temporal
 
 Edit = Literal["mild", "paper", "heavy"]

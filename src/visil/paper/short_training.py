@@ -80,11 +80,10 @@ class School:
         *,
         cache: Path | None = None,
         tell: Callable[[str], None] = lambda _: None,
-        quiet: bool = True,
     ) -> None:
         self.bank, self.folder, self.sampling = bank, folder, sampling
         self.cache = cache or folder / "frames"
-        self.tell, self.quiet = tell, quiet
+        self.tell = tell
 
     def model(self, name: str, row: ViSiLConfig, lesson: Lesson | None = None) -> ViSiL:
         """The row of a table as a model: as it is where it has nothing to train, else trained by ``lesson``.
@@ -138,8 +137,7 @@ class School:
                 device=str(self.bank.networks.device),
             ),
             resume=False,
-            tell=self.tell,
-            quiet=self.quiet,
+            report=lambda fact: self.tell(fact) if isinstance(fact, str) else None,
         )
         if outcome.stopped:  # the trainer catches Ctrl-C to write a checkpoint; here it ends everything
             raise KeyboardInterrupt

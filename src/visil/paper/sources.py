@@ -20,8 +20,9 @@ from visil.evaluation.evaluate import Task
 from visil.evaluation.videos import PATTERN, files_of
 from visil.paper.builtin import Copy, Edit, Plan, plan
 from visil.paper.features import FeatureMaker, Features
-from visil.training.embedding import read_frames
-from visil.training.footage import CachedFootage, Progress
+from visil.progress import Counted
+from visil.training.cached_footage import CachedFootage
+from visil.training.footage import read_frames
 from visil.training.transforms import Heavy, Mild, PaperPositive, PictureTransform
 from visil.video import Sampling, probe
 
@@ -84,7 +85,7 @@ class BuiltInVideos:
         clips: int | None = None,
         seed: int = 0,
         flat: bool = False,
-        progress: Progress | None = None,
+        progress: Counted | None = None,
     ) -> None:
         if not folder.is_dir():
             raise FileError(folder, "is no folder of videos")
@@ -264,8 +265,8 @@ def _stamp(file: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _counted(progress: Progress | None, before: int, total: int) -> Progress | None:
-    """Progress of some files told as that of all."""
+def _counted(progress: Counted | None, before: int, total: int) -> Counted | None:
+    """A count of some files told as that of all."""
     if progress is None:
         return None
     return lambda done, _, path: progress(before + done, total, path)

@@ -6,7 +6,7 @@ import json
 import os
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,33 @@ def save_checkpoint(folder: Path, identity: Mapping[str, Any], state: Mapping[st
             os.replace(last, folder / PREVIOUS)
 
 
-def load_checkpoint(folder: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The folder's last checkpoint, or where that is gone the one before; None where there is none."""
+def load_checkpoint(
+    folder: Path, identity: Mapping[str, Any], names: Sequence[str] = ()
+) -> dict[str, Any] | None:
+    """The folder's last checkpoint, or where that is gone the one before; None where there is none.
+
+    ``names`` are those of the learning tensors, which the frame stage once left out of its checkpoints.
+    """
     path = next((folder / name for name in (LAST, PREVIOUS) if (folder / name).exists()), None)
     if path is None:
         return None
     state = _read(path)
     _check_identity(path, json.loads(state["identity"]), json.loads(json.dumps(dict(identity))))
-    return state
+    return _with_names(state, names) if "learning" in state else state
+
+
+def discard_checkpoints(folder: Path) -> None:
+    """Start again: the folder's checkpoints go."""
+    for name in (LAST, PREVIOUS):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _with_names(state: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """A checkpoint of the frame stage as it was written before it shared the trainer of videos."""
+    tensors, step = state.pop("learning"), state.pop("step")
+    named = dict(zip(names, tensors, strict=False))
+    standing = {"epoch": 1, "batch": step, "step": step}
+    return {**state, "model": named, "standing": standing, "scaler": {}, "random": torch.get_rng_state()}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.training.config import Part
+from visil.training.footage import Footage, read_frames
 
 if TYPE_CHECKING:
-    from visil.training.footage import Footage
+    from visil.training.snippets import Snippet
     from visil.training.transforms import PictureTransform
-    from visil.training.triplets import Snippet
 
 FRAMES = 128
 """Frames that go through a frozen backbone together."""
@@ -157,18 +157,6 @@ def _room(device: torch.device) -> int:
     if device.type == "cuda":
         return int(KEPT_SHARE * torch.cuda.get_device_properties(device).total_memory)
     return KEPT_BYTES
-
-
-def read_frames(footage: Footage, frames: Sequence[tuple[int, int]]) -> Tensor:
-    """Frames named by (video, position), in order; each video is asked once."""
-    wanted: dict[int, list[int]] = {}
-    for video, position in frames:
-        wanted.setdefault(video, []).append(position)
-    if len(wanted) == 1:
-        ((video, positions),) = wanted.items()
-        return footage.images(video, positions)
-    read = {video: iter(footage.images(video, positions)) for video, positions in wanted.items()}
-    return torch.stack([next(read[video]) for video, _ in frames])
 
 
 def _pairs(

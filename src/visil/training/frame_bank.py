@@ -1,4 +1,4 @@
-"""All frames of some footage at hand, and which of them to show together when frames are learned (frame_stage)."""
+"""All frames of some footage in memory, and which of them a batch of the frame stage shows together."""
 
 from __future__ import annotations
 

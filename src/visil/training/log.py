@@ -13,14 +13,16 @@ FILE = "log.jsonl"
 
 
 class Log:
-    """One JSON object a line; on resuming, lines from after the checkpoint are dropped, since they come again."""
+    """One JSON object a line; on resuming, lines from after the checkpoint are dropped, since they come again.
 
-    def __init__(self, folder: Path, step: int, *, enabled: bool = True, tensorboard: bool = False) -> None:
-        self.path = folder / FILE
-        self.enabled = enabled
-        self._scalars = _scalars(folder, step) if enabled and tensorboard else None
-        if enabled:
-            _make(folder)
+    Without a folder nothing is written.
+    """
+
+    def __init__(self, folder: Path | None, step: int, *, tensorboard: bool = False) -> None:
+        self.path = folder / FILE if folder is not None else None
+        self._scalars = _scalars(folder, step) if folder is not None and tensorboard else None
+        if folder is not None and self.path is not None:
+            make_folder(folder)
             kept = [line for line in _lines(self.path) if _step(line) <= step] if step else []
             with replacing(self.path) as fresh:
                 fresh.write_text("".join(f"{line}\n" for line in kept), "utf-8")
@@ -32,9 +34,9 @@ class Log:
         if self._scalars is not None:
             self._scalars.close()
 
-    def write(self, values: dict[str, Any]) -> None:
-        """Add a line; numbers become scalars under their names."""
-        if not self.enabled:
+    def write(self, values: dict[str, Any] | None) -> None:
+        """Add a line, where there is one; numbers become scalars under their names."""
+        if self.path is None or values is None:
             return
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(values) + "\n")
@@ -43,7 +45,8 @@ class Log:
                 self._scalars.add_scalar(name, values[name], values["step"])
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make the output folder of a run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

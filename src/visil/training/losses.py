@@ -1,7 +1,8 @@
 """What training lowers: Eq. 7 to 9 of the paper, and beyond it the contrastive terms of its successors.
 
-Similarities are CS_v in [-1, 1], as :mod:`visil.training.batches` gives them. Every loss is a mean over the batch,
-so its size does not depend on how many items a batch holds.
+Similarities of videos are CS_v in [-1, 1], as :mod:`visil.training.batch_similarity` gives them; the losses of the
+frame stage take similarities of frames. Every loss is a mean over the batch, so its size does not depend on how many
+items a batch holds.
 """
 
 from __future__ import annotations
@@ -74,6 +75,43 @@ def self_similarity(similarity: Tensor, pairs: Pairs) -> Tensor:
 def rescaled(similarity: Tensor) -> Tensor:
     """CS_v in [-1, 1] to [0, 1]."""
     return similarity / 2 + 0.5
+
+
+# ---------------------------------------------------------------------- the frame stage
+
+
+def frame_info_nce(similarity: Tensor, neither: Tensor, temperature: float) -> Tensor:
+    """InfoNCE in both directions over frame similarities [B, B] whose diagonal is the positives.
+
+    ``neither`` (bool [B, B]) names the pairs that are neither positive nor negative.
+    """
+    logits = (similarity / temperature).masked_fill(neither, -torch.inf)
+    truth = torch.arange(len(logits), device=logits.device)
+    return (F.cross_entropy(logits, truth) + F.cross_entropy(logits.T, truth)) / 2
+
+
+def frame_triplet_loss(similarity: Tensor, neither: Tensor, margin: float) -> Tensor:
+    """Eq. 7 over frames, in both directions: each against the most similar negative of the batch; [B, B] as above."""
+    own = similarity.diagonal()
+    itself = torch.eye(len(own), dtype=torch.bool, device=own.device)
+    negatives = similarity.masked_fill(neither | itself, -torch.inf)
+    hardest = torch.stack([negatives.amax(dim=1), negatives.amax(dim=0)])
+    return (hardest - own + margin).clamp(min=0).mean()
+
+
+def spread_loss(vectors: Tensor) -> Tensor:
+    """-log of each region's distance to its nearest region in another frame; [B, R, C], unit length."""
+    batch, regions, _ = vectors.shape
+    flat = F.normalize(vectors.flatten(0, 1), dim=-1)
+    frame = torch.arange(batch, device=vectors.device).repeat_interleave(regions)
+    with torch.no_grad():
+        products = (flat @ flat.T).masked_fill(frame[:, None] == frame[None], -2.0)
+        nearest = products.argmax(dim=1)
+    distance = (flat - flat[nearest]).norm(dim=1)
+    return -(distance + EPSILON).log().mean()
+
+
+# ---------------------------------------------------------------------- shared
 
 
 def _minus_log(share: Tensor) -> Tensor:

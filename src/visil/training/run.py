@@ -1,86 +1,172 @@
-"""A training run from its configuration: footage, whitening, mined triplets, the loop."""
+"""A training run from its configuration: footage, whitening, the frame stage, mined triplets, the video stage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.model.config import read_config
-from visil.progress import video_progress
+from visil.progress import Counted
+from visil.training.cached_footage import CachedFootage
 from visil.training.config import Augmentation, Part, TrainConfig
-from visil.training.data import Split, Tell, read_footage, triplet_sampler
+from visil.training.dataset import Split, read_footage, triplet_sampler
 from visil.training.distributed import Processes, joined
 from visil.training.embedding import SnippetEmbedder
-from visil.training.footage import Footage
-from visil.training.frame_run import learn_frames
-from visil.training.interrupt import stop_on_interrupt
-from visil.training.memory import RememberedFootage
-from visil.training.parts import learning_parts
-from visil.training.progress import step_progress
-from visil.training.start import fit_on_footage, starting_model
-from visil.training.trainer import Outcome, Trainer
+from visil.training.footage import Footage, RememberedFootage
+from visil.training.frame_bank import FrameBank
+from visil.training.frames import train_frames
+from visil.training.log import make_folder
+from visil.training.starting_model import starting_model
+from visil.training.trainable import learning_parts
+from visil.training.trainer import Outcome, Step, stop_on_interrupt
 from visil.training.transforms import Heavy, Mild, PaperPositive, PictureTransform
 from visil.training.validation import Validation, edited_copies
+from visil.training.videos import VideoObjective, video_trainer
+from visil.training.whitening import fit_on_footage
 
 START = "start"
 """Folder of the model that training began with, where its whitening was fitted by the run itself."""
 
+FRAME_STAGE = "frame-stage"
+"""Folder of the frame stage's checkpoints, its log, and the model as it leaves it."""
+
 VALIDATION_SEED = 1
 """Of the edits that every run is validated on."""
-
 
 STRUNG = 20
 """Held-out videos from which every second can be spared as foreign footage, where clips are strung together."""
 
 
-def train(config: TrainConfig, *, resume: bool = True, tell: Tell = print, quiet: bool = False) -> Outcome:
-    """Train as ``config`` says, in this process or in all that torchrun started; ``tell`` gets lines for people."""
+@dataclass(frozen=True)
+class Reading:
+    """Videos that have been read, of how many, and the last one's path."""
+
+    what: str
+    done: int
+    total: int
+    path: str
+
+
+Report = Callable[[str | Reading | Step], None]
+"""Called with what happens: a line for people, videos read, a step made."""
+
+
+def print_lines(fact: str | Reading | Step) -> None:
+    """A report that prints the lines for people and nothing else."""
+    if isinstance(fact, str):
+        print(fact)
+
+
+def train(config: TrainConfig, *, resume: bool = True, report: Report = print_lines) -> Outcome:
+    """Train as ``config`` says, in this process or in all that torchrun started; the first of them reports."""
     with joined(config.device) as processes:
         if not processes.first:
-            tell, quiet = _nothing, True
-        out = Path(config.out)
-        _make(out)
+            report = _nothing
+        make_folder(Path(config.out))
         start = starting_model(config)
         model = start.model.to(processes.device)
-        data = _footage(config, model, processes, tell, quiet)
+        data = _footage(config, model, processes, report)
         if start.fit_whitening:
-            _whiten(model, data.training, out, processes, resume)
+            _whiten(model, data.training, Path(config.out), processes, resume)
         with stop_on_interrupt() as stop:
             before = None
             if config.frames.steps:
                 if not config.optim.epochs:
                     before = _validation(config, model, data, ()).mean_average_precision()
-                if not learn_frames(
-                    config,
-                    model,
-                    data,
-                    _cache(config),
-                    processes,
-                    tell=tell,
-                    quiet=quiet,
-                    resume=resume,
-                    stop=stop,
-                ):
+                if not _frame_stage(config, model, data, processes, report, resume, stop):
                     return Outcome(0, 0, 0.0, 0.0, 0, stopped=True)
             if before is not None:
                 return _frames_alone(config, model, data, processes, before)
-            sampler, related = triplet_sampler(config, model, data, processes, anew=not resume)
-            learning = learning_parts(model, config.optim.trainable)
-            pictures = RememberedFootage(data.training)
-            trainer = Trainer(
-                config,
-                model,
-                SnippetEmbedder(model, pictures, recipe(config.augmentation), learning),
-                sampler,
-                _validation(config, model, data, learning),
-                related=related,
-                processes=processes,
-                identity=data.identity(),
-            )
-            with step_progress(quiet) as on_step:
-                return trainer.run(resume=resume, on_step=on_step, stop=stop)
+            return _video_stage(config, model, data, processes, report, resume, stop)
+
+
+def recipe(name: Augmentation) -> PictureTransform:
+    """The picture transforms of a configuration."""
+    recipes: dict[Augmentation, PictureTransform] = {
+        "paper": PaperPositive(),
+        "heavy": Heavy(),
+        "mild": Mild(),
+    }
+    return recipes[name]
+
+
+def _frame_stage(
+    config: TrainConfig,
+    model: ViSiL,
+    data: Split,
+    processes: Processes,
+    report: Report,
+    resume: bool,
+    stop: Callable[[], bool],
+) -> bool:
+    """Run the stage in the first process and give its result to all; False where it was stopped before its end."""
+    folder = Path(config.out) / FRAME_STAGE
+    done = True
+    if processes.first:
+        sampling = replace(model.config.sampling, fps=config.frames.fps)
+        counted = _counted(report, "reading frames")
+        footage = CachedFootage(data.training.names, _cache(config), sampling, progress=counted)
+        bank = FrameBank.read(footage, model.device)
+        report(f"{len(bank.images)} frames of {len(bank)} videos to learn from first")
+        done = train_frames(
+            model,
+            bank,
+            config.frames,
+            seed=config.seed,
+            on_step=report,
+            folder=folder,
+            identity=data.identity(),
+            checkpoint_steps=config.checkpoint_steps,
+            tensorboard=config.tensorboard,
+            resume=resume,
+            stop=stop,
+        )
+        if done:
+            model.save_pretrained(folder)
+    (stopped,) = processes.summed([0.0 if done else 1.0])
+    if stopped:
+        return False
+    if not processes.first:
+        learned = ViSiL.from_pretrained(folder)
+        model.load_state_dict(learned.state_dict(), strict=False)
+    return True
+
+
+def _frames_alone(
+    config: TrainConfig, model: ViSiL, data: Split, processes: Processes, before: float
+) -> Outcome:
+    """The end of a run that has no video stage."""
+    score = _validation(config, model, data, ()).mean_average_precision()
+    if processes.first:
+        model.save_pretrained(config.out)
+    return Outcome(0, config.frames.steps, before, score, 0)
+
+
+def _video_stage(
+    config: TrainConfig,
+    model: ViSiL,
+    data: Split,
+    processes: Processes,
+    report: Report,
+    resume: bool,
+    stop: Callable[[], bool],
+) -> Outcome:
+    """Mine triplets, and learn from them."""
+    sampler, related = triplet_sampler(config, model, data, processes, anew=not resume)
+    learning = learning_parts(model, config.optim.trainable)
+    objective = VideoObjective(
+        config,
+        model,
+        SnippetEmbedder(model, RememberedFootage(data.training), recipe(config.augmentation), learning),
+        sampler,
+        _validation(config, model, data, learning),
+        related=related,
+        processes=processes,
+    )
+    return video_trainer(objective, data.identity()).run(resume=resume, on_step=report, stop=stop)
 
 
 def _validation(config: TrainConfig, model: ViSiL, data: Split, learning: Sequence[Part]) -> Validation:
@@ -96,37 +182,21 @@ def _validation(config: TrainConfig, model: ViSiL, data: Split, learning: Sequen
     return Validation(judged, *copies)
 
 
-def _frames_alone(
-    config: TrainConfig, model: ViSiL, data: Split, processes: Processes, before: float
-) -> Outcome:
-    """The end of a run that has no video stage."""
-    score = _validation(config, model, data, ()).mean_average_precision()
-    if processes.first:
-        model.save_pretrained(config.out)
-    return Outcome(0, config.frames.steps, before, score, 0)
-
-
-def recipe(name: Augmentation) -> PictureTransform:
-    """The picture transforms of a configuration."""
-    recipes: dict[Augmentation, PictureTransform] = {
-        "paper": PaperPositive(),
-        "heavy": Heavy(),
-        "mild": Mild(),
-    }
-    return recipes[name]
-
-
-def _footage(config: TrainConfig, model: ViSiL, processes: Processes, tell: Tell, quiet: bool) -> Split:
+def _footage(config: TrainConfig, model: ViSiL, processes: Processes, report: Report) -> Split:
     """Decoded by the first process; the others then find the frames on disk."""
-    cache = _cache(config)
     if not processes.first:
         processes.wait()
-    with video_progress("reading", quiet) as progress:
-        data = read_footage(config.data, model.config.sampling, cache, tell, progress)
+    data = read_footage(
+        config.data, model.config.sampling, _cache(config), report, _counted(report, "reading")
+    )
     if processes.first:
         processes.wait()
-    tell(f"{len(data.training)} videos to learn from, {len(data.validation)} to validate on")
+    report(f"{len(data.training)} videos to learn from, {len(data.validation)} to validate on")
     return data
+
+
+def _counted(report: Report, what: str) -> Counted:
+    return lambda done, total, path: report(Reading(what, done, total, path))
 
 
 def _cache(config: TrainConfig) -> Path:
@@ -153,12 +223,5 @@ def _has(folder: Path, model: ViSiL) -> bool:
         return False
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made the output folder: {error.strerror}") from error
-
-
-def _nothing(_: str) -> None:
+def _nothing(_: str | Reading | Step) -> None:
     """The other processes keep quiet."""

@@ -1,7 +1,7 @@
 """Annotated segment pairs: which stretch of one video shows the footage of which stretch of another.
 
 Three ways to write them down are read: a CSV of one's own, VCDB's text files, and the ``label_file.json`` of TransVCL
-(VCDB, VCSL). VCDB's pairs as ndvr-dml publishes them, a pickle, know which videos are related but not where.
+(VCDB, VCSL).
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import io
 import json
 import math
 import os
-import pickle
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any, Generic, TypeVar
-
-import numpy as np
+from typing import Generic, TypeVar
 
 from visil.errors import FileError, UsageError
 
@@ -202,34 +199,6 @@ def read_label_file(path: AnyPath) -> list[SegmentPair[str]]:
             if starts[0] < ends[0] and starts[1] < ends[1]:
                 pairs.append(SegmentPair(videos[0], (starts[0], ends[0]), videos[1], (starts[1], ends[1])))
     return pairs
-
-
-def read_vcdb_pickle(path: AnyPath) -> tuple[list[str], list[tuple[str, str]]]:
-    """ndvr-dml's ``vcdb.pickle``: the names of all VCDB videos, distractors too, and which two are related."""
-    try:
-        with open(path, "rb") as file:
-            content = _Plain(file).load()
-        names = [str(name) for name in content["index"]]
-        related = [(names[a], names[b]) for a, b in (pair["videos"] for pair in content["video_pairs"])]
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}") from error
-    except Exception as error:  # a pickle is a program: damaged ones fail in any way
-        raise FileError(path, f"is no pickle of VCDB pairs ({type(error).__name__}: {error})") from error
-    return names, related
-
-
-class _Plain(pickle.Unpickler):
-    """Unpickles containers, strings, numbers and numpy's scalars, and calls nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        match module, name:
-            case ("numpy", "dtype"):
-                return np.dtype
-            case ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar"):
-                return np.float64(0).__reduce__()[0]
-            case ("builtins" | "__builtin__", "set" | "frozenset"):
-                return {"set": set, "frozenset": frozenset}[name]
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in it")
 
 
 def _pair(path: AnyPath, place: str, query: _Stretch, target: _Stretch) -> SegmentPair[str]:

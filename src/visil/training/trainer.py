@@ -1,65 +1,53 @@
-"""The loop of Sec. 5.2: an epoch's triplets, batch by batch; validation after each; the best model kept."""
+"""The training loop: an objective's batches, a step for each, a log, checkpoints, an end when asked for.
+
+What is learned lies in the objective: single frames (:mod:`visil.training.frames`) or triplets of videos
+(:mod:`visil.training.videos`, Sec. 5.2). A run that was stopped goes on from its checkpoint to the same bits.
+"""
 
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from visil.compare.visil import ViSiL
-from visil.errors import ModelError, UsageError
-from visil.prefetch import prefetched
-from visil.training.checkpoint import load_checkpoint, save_checkpoint
-from visil.training.config import OptimConfig, TrainConfig
+from visil.errors import ModelError
+from visil.training.checkpoint import discard_checkpoints, load_checkpoint, save_checkpoint
 from visil.training.distributed import Processes
-from visil.training.embedding import SnippetEmbedder
 from visil.training.log import Log
-from visil.training.objective import Objective, objective
-from visil.training.parts import learning_parts, prepare, release
-from visil.training.validation import Validation
+from visil.training.trainable import release
 
-if TYPE_CHECKING:
-    from visil.training.pools import Related
-    from visil.training.triplets import Snippet, Triplet
+Batch = TypeVar("Batch")
+Read = TypeVar("Read", covariant=True)
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-
-READERS = 8
-"""Threads that read pictures."""
-
-LEAST_RATE = 0.1
-"""Share of the rate that a cosine schedule ends at."""
-
-
-class Sampler(Protocol):
-    """Gives an epoch's triplets, the same on every machine."""
-
-    def epoch(self, number: int) -> list[Triplet]:
-        """The triplets of epoch ``number``."""
+Line = dict[str, Any]
+"""What the log holds of a step or an epoch."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where the run is, after a step."""
+    """Where a run is, after a step: what is told to whoever watches it."""
 
+    stage: Literal["frames", "videos"]
     epoch: int
     epochs: int
     done: int
-    """Triplets of this epoch seen."""
+    """Of this epoch: triplets seen; of the frames' one epoch, steps made."""
     total: int
-    """Triplets of this epoch."""
-    loss: float
-    """Mean of this epoch so far."""
+    """Triplets, or steps, of this epoch."""
+    figures: Mapping[str, float]
+    """``loss`` and others: of videos means over this epoch so far, of frames those of this step."""
     rate: float
-    """Triplets a second."""
+    """Triplets, or pairs of frames, a second."""
     data_share: float
     """Part of the time spent waiting for pictures."""
 
@@ -86,49 +74,128 @@ class Standing:
     """Batches of this epoch done."""
     step: int = 0
     sums: dict[str, float] = field(default_factory=dict)
-    """Of this epoch: each figure summed over its triplets."""
+    """Of this epoch: each figure summed over its items."""
     start_map: float | None = None
     best_map: float = -1.0
     best_epoch: int = 0
 
 
-class Trainer:
-    """Trains ``model`` on the sampler's triplets; files go to ``config.out``.
+@dataclass
+class Speed:
+    """Time spent on this epoch since the run began or went on."""
 
-    ``identity`` is what a checkpoint must share to be gone on from besides the configuration, such as the videos.
+    batches: int = 0
+    items: int = 0
+    waited: float = 0.0
+    """Seconds spent waiting for batches."""
+    passed: float = 1e-9
+    """Seconds."""
+
+
+@dataclass(frozen=True)
+class Portion(Generic[Read]):
+    """This process's part of a batch."""
+
+    batch: Read
+    share: float
+    """Of the whole batch; 0: nothing for this process to do."""
+    items: int
+    """Of the whole batch."""
+
+
+class Objective(Protocol[Batch]):
+    """What a trainer learns: where its batches come from, what is lowered, what happens around steps and epochs."""
+
+    @property
+    def model(self) -> ViSiL:
+        """What learns."""
+
+    @property
+    def learning(self) -> Mapping[str, Tensor]:
+        """The tensors that learn, by their names in ``state_dict``."""
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer:
+        """Over those tensors."""
+
+    @property
+    def scaler(self) -> torch.amp.GradScaler:
+        """Of losses in fp16; else disabled."""
+
+    @property
+    def clip(self) -> float | None:
+        """Greatest norm of a step's gradient."""
+
+    @property
+    def epochs(self) -> int:
+        """After which the run is done."""
+
+    @property
+    def items(self) -> str:
+        """What a batch is made of: ``triplets``, ``frames``."""
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """What :meth:`loss` gives, by name."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where the loss is no number."""
+
+    def epoch(self, number: int, first: int) -> AbstractContextManager[tuple[int, Iterator[Portion[Batch]]]]:
+        """How many batches an epoch has, and those from ``first`` on, read ahead of the one in use."""
+
+    def rate(self, step: int, along: float) -> float:
+        """The learning rate of a step; ``along`` is the part of the run that is done, from 0 to 1."""
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Figures of a batch, scalars; the one called ``loss`` has a gradient."""
+
+    def after_step(self, step: int) -> None:
+        """Called when the optimiser has made its ``step``-th step."""
+
+    def begin(self, standing: Standing) -> Line | None:
+        """Called before anything is learned; gives a line for the log where nothing was learned before."""
+
+    def tell(
+        self, standing: Standing, figures: Mapping[str, float], speed: Speed
+    ) -> tuple[Step | None, Line | None]:
+        """What to show of a step just made, and a line for the log; None: nothing."""
+
+    def end_epoch(self, standing: Standing, speed: Speed) -> Line | None:
+        """Called after an epoch's last batch; gives a line for the log."""
+
+    def end(self) -> None:
+        """Called when all epochs are done."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must hold besides weights, optimiser and standing."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to such a state; it may lack what :meth:`state` gives."""
+
+
+class Trainer(Generic[Batch]):
+    """Trains by an objective; log and checkpoints go to ``folder``, where there is one.
+
+    ``identity`` is what a checkpoint must share to be gone on from: settings and data.
     """
 
     def __init__(
         self,
-        config: TrainConfig,
-        model: ViSiL,
-        embedder: SnippetEmbedder,
-        sampler: Sampler,
-        validation: Validation,
+        objective: Objective[Batch],
+        folder: Path | None,
+        identity: Mapping[str, Any],
         *,
-        related: Related | None = None,
+        seed: int = 0,
+        checkpoint_steps: int = 500,
         processes: Processes | None = None,
-        identity: Mapping[str, Any] | None = None,
+        tensorboard: bool = False,
     ) -> None:
-        self.config, self.model, self.sampler, self.validation = config, model, sampler, validation
-        self.embedder = embedder
-        self.related = related
-        self.processes = processes or Processes(device=model.device)
-        if self.processes.count > config.optim.batch:
-            raise UsageError(
-                f"{self.processes.count} processes cannot share batches of {config.optim.batch}: raise optim.batch"
-            )
-        self.identity = {**config.decisive(), **(identity or {})}
-        self.out = Path(config.out)
-        self.parts = learning_parts(model, config.optim.trainable)
-        self.learning = prepare(model, self.parts)
-        self.optimiser = torch.optim.AdamW(
-            self.learning.values(), lr=config.optim.lr, weight_decay=config.optim.weight_decay
-        )
-        self.scaler = torch.amp.GradScaler(model.device.type, enabled=config.optim.precision == "fp16")
+        self.objective, self.folder, self.identity = objective, folder, identity
+        self.seed, self.checkpoint_steps, self.tensorboard = seed, checkpoint_steps, tensorboard
+        self.processes = processes or Processes(device=objective.model.device)
         self.standing = Standing()
-
-    # ------------------------------------------------------------------ the loop
 
     def run(
         self,
@@ -138,23 +205,23 @@ class Trainer:
         stop: Callable[[], bool] = lambda: False,
     ) -> Outcome:
         """Train to the end, or until ``stop`` says so; ``resume`` goes on from the folder's checkpoint."""
-        torch.manual_seed(self.config.seed)
-        state = load_checkpoint(self.out, self.identity) if resume else None
-        if state is not None:
-            self._restore(state)
-        standing, first = self.standing, self.processes.first
-        with Log(self.out, standing.step, enabled=first, tensorboard=self.config.tensorboard) as log:
-            if standing.start_map is None:
-                standing.start_map = self._validated()
-                log.write({"epoch": 0, "step": 0, "map": standing.start_map})
+        torch.manual_seed(self.seed)
+        if self.folder is not None:
+            self._resume(self.folder, resume)
+        standing, objective = self.standing, self.objective
+        writing = self.folder if self.processes.first else None
+        with Log(writing, standing.step, tensorboard=self.tensorboard) as log:
+            log.write(objective.begin(standing))
             stopped = False
-            while standing.epoch <= self.config.optim.epochs and not stopped:
+            while standing.epoch <= objective.epochs and not stopped:
                 stopped = self._epoch(log, on_step, stop)
-        release(self.model)
+        if not stopped:
+            objective.end()
+        release(objective.model)
         return Outcome(
             standing.epoch - 1,
             standing.step,
-            standing.start_map,
+            standing.start_map or 0.0,
             standing.best_map,
             standing.best_epoch,
             stopped,
@@ -162,173 +229,122 @@ class Trainer:
 
     def _epoch(self, log: Log, on_step: Callable[[Step], None] | None, stop: Callable[[], bool]) -> bool:
         """One epoch, or what is left of it; returns whether it was stopped before its end."""
-        standing, size = self.standing, self.config.optim.batch
-        triplets = self.sampler.epoch(standing.epoch)
-        batches = [triplets[i : i + size] for i in range(0, len(triplets), size)]
-        started, waited, seen = time.monotonic(), 0.0, 0
-        with prefetched(self._read(batches[standing.batch :])) as reader:
-            items = iter(reader)
-            while standing.batch < len(batches):
+        standing, objective = self.standing, self.objective
+        began, speed, asked = time.monotonic(), Speed(), False
+        with objective.epoch(standing.epoch, standing.batch) as (count, batches):
+            while standing.batch < count:
                 before = time.monotonic()
-                mine, pictures = next(items)
-                waited += time.monotonic() - before
-                count = len(batches[standing.batch])
-                asked = self._step(mine, pictures, count, len(batches), stop())
-                seen += count
-                passed = max(time.monotonic() - started, 1e-9)
-                speed = {"triplets_per_second": seen / passed, "data_share": waited / passed}
-                if on_step is not None:
-                    done = int(standing.sums["triplets"])
-                    loss = standing.sums["loss"] / done
-                    on_step(
-                        Step(
-                            standing.epoch,
-                            self.config.optim.epochs,
-                            done,
-                            len(triplets),
-                            loss,
-                            *speed.values(),
-                        )
-                    )
-                ended = standing.batch == len(batches)
-                if not ended and (asked or standing.step % self.config.checkpoint_steps == 0):
+                portion = next(batches)
+                speed.waited += time.monotonic() - before
+                figures, asked = self._step(portion, count, stop())
+                speed.batches, speed.items = speed.batches + 1, speed.items + portion.items
+                speed.passed = max(time.monotonic() - began, 1e-9)
+                step, line = objective.tell(standing, figures, speed)
+                log.write(line)
+                if on_step is not None and step is not None:
+                    on_step(step)
+                ended = standing.batch == count
+                if not ended and (asked or standing.step % self.checkpoint_steps == 0):
                     self._save()
                 if asked and not ended:
                     return True
-        self._finish_epoch(log, speed if batches else {})
-        return bool(batches) and asked and standing.epoch <= self.config.optim.epochs
-
-    def _read(
-        self, batches: Sequence[Sequence[Triplet]]
-    ) -> Iterator[tuple[list[Triplet], list[Tensor | None]]]:
-        """This process's share of each batch, with the pictures it needs: runs ahead in a thread."""
-        waiting: deque[tuple[list[Triplet], list[Future[Tensor | None]]]] = deque()
-        with ThreadPoolExecutor(READERS, "visil-pictures") as pool:
-            for batch in batches:
-                mine = self.processes.mine(batch)
-                waiting.append((mine, [pool.submit(self.embedder.pictures, s) for s in _snippets(mine)]))
-                # Of small batches several are begun, so that every reader has something to read.
-                if sum(len(reading) for _, reading in waiting) >= 2 * READERS:
-                    yield _read_out(waiting.popleft())
-            while waiting:
-                yield _read_out(waiting.popleft())
-
-    def _step(
-        self, mine: list[Triplet], pictures: list[Tensor | None], count: int, batches: int, stop: bool
-    ) -> bool:
-        """Learn from one batch of ``count`` triplets; returns whether any process was asked to stop."""
-        optim, standing = self.config.optim, self.standing
-        along = (standing.epoch - 1 + standing.batch / batches) / optim.epochs
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(optim, standing.step, along)
-        self.optimiser.zero_grad(set_to_none=True)
-        figures = {"loss": 0.0, "main": 0.0, "regularisation": 0.0, "positive": 0.0, "negative": 0.0}
-        if mine:
-            found = self._objective(mine, pictures)
-            share = len(mine) / count
-            self.scaler.scale(found.loss * share).backward()
-            values = torch.stack([getattr(found, name).detach().float() for name in figures]).tolist()
-            figures = {name: value * share for name, value in zip(figures, values, strict=True)}
-            if not math.isfinite(figures["loss"]):
-                raise ModelError(
-                    f"the loss is no number in step {standing.step + 1}: lower optim.lr, or take precision fp32"
-                )
-        *sums, asked = self.processes.sum_gradients(self.learning, [*figures.values(), float(stop)])
-        self.scaler.step(self.optimiser)
-        self.scaler.update()
-        if self.model.attention is not None and "attention" in self.parts:
-            self.model.attention.constrain_()
-        standing.batch += 1
-        standing.step += 1
-        for name, value in zip(figures, sums, strict=True):
-            standing.sums[name] = standing.sums.get(name, 0.0) + value * count
-        standing.sums["triplets"] = standing.sums.get("triplets", 0.0) + count
-        return asked > 0
-
-    def _objective(self, triplets: list[Triplet], pictures: list[Tensor | None]) -> Objective:
-        with self._autocast():
-            vectors = self.embedder(_snippets(triplets), pictures)
-            size = len(triplets)
-            roles = (vectors[:size], vectors[size : 2 * size], vectors[2 * size :])
-            return objective(self.model, triplets, *roles, self.config.loss, self.related)
-
-    def _autocast(self) -> torch.autocast:
-        precision = self.config.optim.precision
-        return torch.autocast(
-            self.model.device.type,
-            PRECISIONS[precision] if precision != "fp32" else None,
-            enabled=precision != "fp32",
-        )
-
-    def _validated(self) -> float:
-        with self._autocast():
-            return self.validation.mean_average_precision(self.processes)
-
-    def _finish_epoch(self, log: Log, speed: dict[str, float]) -> None:
-        """Validate, keep the model where none was better, and write it all down."""
-        standing = self.standing
-        score = self._validated()
-        # Of equal epochs the first: training on only costs what validation cannot see.
-        if score > standing.best_map:
-            standing.best_map, standing.best_epoch = score, standing.epoch
-            if self.processes.first:
-                self.model.save_pretrained(self.out)
-        triplets = max(standing.sums.pop("triplets", 0.0), 1.0)
-        means = {name: value / triplets for name, value in standing.sums.items()}
-        rate = self.optimiser.param_groups[0]["lr"]
-        line = {"epoch": standing.epoch, "step": standing.step, **means, "map": score, "lr": rate, **speed}
-        log.write(line)
+        log.write(objective.end_epoch(standing, speed))
         standing.epoch, standing.batch, standing.sums = standing.epoch + 1, 0, {}
         self._save()
+        return asked and standing.epoch <= objective.epochs
+
+    def _step(self, portion: Portion[Batch], count: int, stop: bool) -> tuple[dict[str, float], bool]:
+        """Learn from one of ``count`` batches; returns its figures, and whether any process was asked to stop."""
+        standing, objective = self.standing, self.objective
+        optimiser, scaler = objective.optimiser, objective.scaler
+        along = (standing.epoch - 1 + standing.batch / count) / objective.epochs
+        for group in optimiser.param_groups:
+            group["lr"] = objective.rate(standing.step, along)
+        optimiser.zero_grad(set_to_none=True)
+        names = objective.figures
+        values = [0.0] * len(names)
+        if portion.share:
+            found = objective.loss(portion.batch)
+            scaler.scale(found["loss"] * portion.share).backward()
+            figures = torch.stack([found[name].detach().float() for name in names]).tolist()
+            values = [value * portion.share for value in figures]
+            if not math.isfinite(values[names.index("loss")]):
+                raise ModelError(f"the loss is no number in step {standing.step + 1}: {objective.remedy}")
+        *sums, asked = self.processes.sum_gradients(objective.learning, [*values, float(stop)])
+        if objective.clip is not None:
+            scaler.unscale_(optimiser)
+            nn.utils.clip_grad_norm_(list(objective.learning.values()), objective.clip)
+        scaler.step(optimiser)
+        scaler.update()
+        standing.batch += 1
+        standing.step += 1
+        objective.after_step(standing.step)
+        for name, value in zip(names, sums, strict=True):
+            standing.sums[name] = standing.sums.get(name, 0.0) + value * portion.items
+        standing.sums[objective.items] = standing.sums.get(objective.items, 0.0) + portion.items
+        return dict(zip(names, sums, strict=True)), asked > 0
 
     # ------------------------------------------------------------------ checkpoints
 
     def _save(self) -> None:
-        if not self.processes.first:
+        if self.folder is None or not self.processes.first:
             return
+        objective = self.objective
         state: dict[str, Any] = {
-            "model": {name: tensor.detach().cpu() for name, tensor in self.learning.items()},
-            "optimiser": self.optimiser.state_dict(),
-            "scaler": self.scaler.state_dict(),
+            "model": {name: tensor.detach().cpu() for name, tensor in objective.learning.items()},
+            "optimiser": objective.optimiser.state_dict(),
+            "scaler": objective.scaler.state_dict(),
             "standing": vars(self.standing),
             "random": torch.get_rng_state(),
+            **objective.state(),
         }
-        if self.model.device.type == "cuda":
-            state["random_cuda"] = torch.cuda.get_rng_state(self.model.device)
-        save_checkpoint(self.out, self.identity, state)
+        if objective.model.device.type == "cuda":
+            state["random_cuda"] = torch.cuda.get_rng_state(objective.model.device)
+        save_checkpoint(self.folder, self.identity, state)
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def _resume(self, folder: Path, wanted: bool) -> None:
+        """Go back to where the folder's checkpoint stands; where that is not wanted, it goes."""
+        objective = self.objective
+        if not wanted:
+            if self.processes.first:
+                discard_checkpoints(folder)
+            return
+        state = load_checkpoint(folder, self.identity, list(objective.learning))
+        if state is None:
+            return
         try:
             with torch.no_grad():
-                for name, tensor in self.learning.items():
+                for name, tensor in objective.learning.items():
                     tensor.copy_(state["model"][name])
-            self.optimiser.load_state_dict(state["optimiser"])
-            self.scaler.load_state_dict(state["scaler"])
+                objective.restore(state)
+            objective.optimiser.load_state_dict(state["optimiser"])
+            objective.scaler.load_state_dict(state["scaler"])
             self.standing = Standing(**state["standing"])
             torch.set_rng_state(state["random"])
-            if self.model.device.type == "cuda" and "random_cuda" in state:
-                torch.cuda.set_rng_state(state["random_cuda"], self.model.device)
+            if objective.model.device.type == "cuda" and "random_cuda" in state:
+                torch.cuda.set_rng_state(state["random_cuda"], objective.model.device)
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
             raise ModelError(
-                f"{self.out}: its checkpoint does not fit this model ({error}): choose another output folder"
+                f"{folder}: its checkpoint does not fit this model ({error}): choose another output folder"
             ) from error
 
 
-def learning_rate(optim: OptimConfig, step: int, along: float) -> float:
-    """The rate of a step; ``along`` is the part of the run that is done, from 0 to 1."""
-    rate = optim.lr
-    if optim.schedule == "cosine":
-        rate *= LEAST_RATE + (1 - LEAST_RATE) * (1 + math.cos(math.pi * along)) / 2
-    return rate * min(1.0, (step + 1) / (optim.warmup + 1))
+@contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Gives a function that tells whether Ctrl-C asked to stop, so that a step is finished; a second one interrupts."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
+        yield asked.is_set
+        return
 
+    def ask(*_: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
 
-def _read_out(
-    batch: tuple[list[Triplet], list[Future[Tensor | None]]],
-) -> tuple[list[Triplet], list[Tensor | None]]:
-    triplets, reading = batch
-    return triplets, [pictures.result() for pictures in reading]
-
-
-def _snippets(triplets: Sequence[Triplet]) -> list[Snippet]:
-    """All anchors, then all positives, then all negatives."""
-    return [*(t.anchor for t in triplets), *(t.positive for t in triplets), *(t.negative for t in triplets)]
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -17,21 +17,11 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.training.pools import AnnotatedPool, ArtificialPool, Pool, Related, drawn
 from visil.training.segments import MIN_OVERLAP, SegmentPair, Span, within
-from visil.training.stringing import Frame, Stringer
+from visil.training.snippets import Frame, Snippet, Stringer
 from visil.training.transforms import temporal
 
 TRIES = 8
 """Temporal transforms drawn before the footage is left as it runs: a short one may lose too much of it."""
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """Frames in order, and how their pictures are changed."""
-
-    frames: tuple[Frame, ...]
-    """(video, position) of each; inserted foreign frames simply name another video."""
-    seed: int | None = None
-    """None: footage as it stands; else the seed of the picture transforms, which the whole snippet shares."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +38,8 @@ class TripletSampler:
 
     ``times`` are those of all the footage. Anchor and positive share at least ``min_overlap`` seconds, or all there
     is where the anchor or the annotated segment is shorter. ``related`` holds for each video those that may show
-    its footage (:meth:`visil.training.mining.Miner.related`): none of them appears in the anchor's negative or among
-    inserted frames; by default only the video itself.
+    its footage (:meth:`visil.training.hard_negatives.Miner.related`): none of them appears in the anchor's negative or
+    among inserted frames; by default only the video itself.
 
     ``strings`` above 0 is for collections of short clips, beyond the paper: videos are strung together from clips.
     The anchor of a made pair is then one clip to ``strings`` of them, its positive a changed part of that footage

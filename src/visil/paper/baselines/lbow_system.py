@@ -1,7 +1,7 @@
 """LBoW among the compared systems: codebooks learned from some videos, bags ranked by tf-idf.
 
 Kordopatis-Zilos, Papadopoulos, Patras and Kompatsiaris, "Near-duplicate video retrieval by aggregating intermediate
-CNN layers", MMM 2017; the method itself is :mod:`visil.training.lbow` and :mod:`visil.training.bags`.
+CNN layers", MMM 2017; the method itself is :mod:`visil.training.lbow`.
 
 It reads "layers" features: [T, layers, C], each layer's frame vector with zeros behind it up to the widest layer's
 width (:func:`stack_layers`), which changes no distance. Document frequencies are those of the targets given to
@@ -20,8 +20,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.system import Scores, checked
-from visil.training.bags import Bag, BagIndex
-from visil.training.lbow import SIZE, LayerBagOfWords
+from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords
 
 
 class LBoW:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,21 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.compare.visil import ViSiL
-from visil.errors import FileError, UsageError
+from visil.errors import FileError, ModelError, UsageError
 from visil.model import presets
+from visil.training.checkpoint import LAST
 from visil.training.config import FrameStage, Part
 from visil.training.footage import ArrayFootage
 from visil.training.frame_bank import FrameBank
-from visil.training.frame_stage import (
-    draw_views,
-    found,
-    frame_loss,
-    hardest_loss,
-    rate,
-    spread_loss,
-    train_frames,
-    views_ahead,
-)
+from visil.training.frames import accuracy, draw_views, schedule, train_frames, views_ahead
+from visil.training.losses import frame_info_nce, frame_triplet_loss, spread_loss
 from visil.video import Sampling
 
 SIDE = 32
@@ -162,9 +156,11 @@ def test_the_loss_by_hand() -> None:
     rows = [e[0, 0] / (e[0, 0] + e[0, 1]), e[1, 1] / e[1].sum(), e[2, 2] / e[2].sum()]
     columns = [e[0, 0] / e[:, 0].sum(), e[1, 1] / e[:, 1].sum(), e[2, 2] / (e[1, 2] + e[2, 2])]
     expected = -sum(torch.log(p) for p in (*rows, *columns)) / 6
-    assert float(frame_loss(similarity, neither, 0.1)) == pytest.approx(float(expected))
-    assert found(similarity, neither) == 1.0
-    assert found(similarity.flip(0), neither) == pytest.approx(2 / 3)  # columns 1 and, its 0.7 set aside, 2
+    assert float(frame_info_nce(similarity, neither, 0.1)) == pytest.approx(float(expected))
+    assert float(accuracy(similarity, neither)) == 1.0
+    assert float(accuracy(similarity.flip(0), neither)) == pytest.approx(
+        2 / 3
+    )  # columns 1 and, its 0.7 set aside, 2
 
 
 def test_the_hardest_stranger_by_hand() -> None:
@@ -174,17 +170,17 @@ def test_the_hardest_stranger_by_hand() -> None:
     # Rows: 0.1 against 0.9, 0.3 against 0.6, 0.7 against 0.4; columns: 0.7 to 0.9, 0.5 to 0.6, 0.3 to 0.4.
     rows, columns = (0.0, 0.0, 0.7 - 0.4 + 0.2), (0.7 - 0.9 + 0.2, 0.5 - 0.6 + 0.2, 0.3 - 0.4 + 0.2)
     expected = sum((*rows, *columns)) / 6
-    assert float(hardest_loss(similarity, neither, 0.2)) == pytest.approx(expected)
-    assert float(hardest_loss(torch.eye(3), neither, 0.9)) == 0.0
+    assert float(frame_triplet_loss(similarity, neither, 0.2)) == pytest.approx(expected)
+    assert float(frame_triplet_loss(torch.eye(3), neither, 0.9)) == 0.0
     # With 0.8 no longer set aside it is the hardest of its row and of its column.
-    more = float(hardest_loss(similarity, torch.zeros_like(neither), 0.2))
+    more = float(frame_triplet_loss(similarity, torch.zeros_like(neither), 0.2))
     assert more == pytest.approx(expected + (0.8 - 0.9 + 0.2 + 0.8 - 0.3) / 6)
 
 
 def test_the_hardest_stranger_in_a_batch_where_all_others_are_set_aside() -> None:
     neither = ~torch.eye(3, dtype=torch.bool)
     similarity = torch.rand(3, 3, requires_grad=True)
-    loss = hardest_loss(similarity, neither, 0.5)
+    loss = frame_triplet_loss(similarity, neither, 0.5)
     loss.backward()
     assert float(loss.detach()) == 0.0
     assert similarity.grad is not None
@@ -200,7 +196,7 @@ def test_spread_by_hand() -> None:
 
 def test_the_rate_rises_then_falls() -> None:
     stage = FrameStage(steps=100, warmup=10)
-    rates = [rate(step, stage) for step in range(100)]
+    rates = [schedule(step, stage) for step in range(100)]
     assert rates[0] == pytest.approx(0.1)
     assert rates[10] == pytest.approx(1.0)
     assert all(b <= a for a, b in pairwise(rates[10:]))
@@ -239,7 +235,7 @@ def test_it_learns_and_leaves_a_model_that_only_answers(bank: FrameBank) -> None
     before = state(model)
     losses: list[float] = []
     stage = FrameStage(steps=12, batch=6, lr=2e-3, warmup=2, composite=0.0, strength=0.3)
-    assert train_frames(model, bank, stage, log=lambda line: losses.append(line["loss"]), every=1)
+    assert train_frames(model, bank, stage, on_step=lambda step: losses.append(step.figures["loss"]), every=1)
     assert np.mean(losses[-4:]) < 0.8 * np.mean(losses[:4])
     after = state(model)
     assert not torch.equal(before["whitening.projection"], after["whitening.projection"])
@@ -271,7 +267,9 @@ def test_it_learns_by_the_hardest_stranger(bank: FrameBank) -> None:
     losses: list[float] = []
     # Gently: at ten times this rate all frames fall together, and the loss stays at the margin.
     stage = FrameStage(steps=16, batch=6, lr=3e-4, warmup=2, composite=0.0, strength=0.3, margin=0.1)
-    assert train_frames(small_model(), bank, stage, log=lambda line: losses.append(line["loss"]), every=1)
+    assert train_frames(
+        small_model(), bank, stage, on_step=lambda step: losses.append(step.figures["loss"]), every=1
+    )
     assert np.mean(losses[-4:]) < 0.9 * np.mean(losses[:4])
 
 
@@ -292,6 +290,43 @@ def test_stopped_and_gone_on_ends_the_same(bank: FrameBank, tmp_path: Path, keep
         train_frames(
             small_model(), bank, FrameStage(steps=6, batch=4), folder=tmp_path, identity={"videos": "x"}
         )
+
+
+def test_a_checkpoint_of_the_stage_before_it_shared_the_trainer_is_read(
+    bank: FrameBank, tmp_path: Path
+) -> None:
+    stage = FrameStage(steps=4, batch=4, warmup=1, keep=0.5)
+    straight, broken = small_model(), small_model()
+    train_frames(straight, bank, stage, seed=7)
+    asked = iter([False, True])
+    assert not train_frames(broken, bank, stage, seed=7, folder=tmp_path, stop=lambda: next(asked))
+    now = torch.load(tmp_path / LAST, weights_only=True)
+    older = {name: now[name] for name in ("format", "identity", "kept", "optimiser")}
+    older |= {"step": now["standing"]["step"], "learning": list(now["model"].values())}
+    torch.save(older, tmp_path / LAST)
+    again = small_model()
+    assert train_frames(again, bank, stage, seed=7, folder=tmp_path)
+    for name, tensor in state(straight).items():
+        assert torch.equal(tensor, state(again)[name]), name
+
+
+def test_the_log_goes_on_where_the_checkpoint_stands(bank: FrameBank, tmp_path: Path) -> None:
+    stage = FrameStage(steps=4, batch=4, warmup=1)
+    asked = iter([False, True])
+    options = {"every": 1, "folder": tmp_path}
+    train_frames(small_model(), bank, stage, stop=lambda: next(asked), **options)  # type: ignore[arg-type]
+    train_frames(small_model(), bank, stage, **options)  # type: ignore[arg-type]
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    assert set(lines[0]) == {"step", "loss", "accuracy", "pairs/s", "data", "left, s"}
+
+
+def test_a_loss_that_is_no_number_ends_the_stage(bank: FrameBank) -> None:
+    model = small_model()
+    assert model.whitening is not None
+    model.whitening.projection.fill_(torch.nan)
+    with pytest.raises(ModelError, match=r"no number in step 1: lower frames\.lr"):
+        train_frames(model, bank, FrameStage(steps=1, batch=4))
 
 
 def test_a_model_without_whitening_is_refused(bank: FrameBank) -> None:

@@ -6,7 +6,7 @@ frames. :func:`footage_words` gets them from videos; :class:`Miner` finds the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.training.bags import Bag, BagIndex
-from visil.training.lbow import SIZE, LayerBagOfWords, layer_vectors
+from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords, layer_vectors
 from visil.training.segments import SegmentPair, Span
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ Fallback = Literal["nearest", "skip"]
 Negatives = list[tuple[int, ...]]
 """For each anchor, the numbers of its negatives, rising; none: the anchor is to be left out."""
 Words = NDArray[np.int64]
-Progress = Callable[[int, int], None]
-"""Called with the videos done and the videos there are."""
 
 
 class Miner:
@@ -162,7 +159,6 @@ def footage_words(
     *,
     frames: int = 200_000,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> tuple[list[Words], LayerBagOfWords]:
     """The words of every frame of every video, and the codebooks that were learned for it.
 
@@ -174,25 +170,19 @@ def footage_words(
     if not counts:
         raise UsageError("there are no videos to learn words from")
     share = min(1.0, frames / sum(counts))
-    total = len(counts) * (1 if share == 1.0 else 2)
     rng = np.random.default_rng(seed)
     learned: list[list[Tensor]] = []
     for video, count in enumerate(counts):
         kept = np.sort(rng.permutation(count)[: max(1, int(count * share))])
         learned.append(_vectors(model, footage, video, kept.tolist()))
-        if progress is not None:
-            progress(video + 1, total)
     bags = LayerBagOfWords(size or suitable_size(len(counts)), seed=seed)
     bags.fit([_joined(layer) for layer in zip(*learned, strict=True)])
     if share == 1.0:
         return [bags.frame_words(layers) for layers in learned], bags
     del learned
-    words = []
-    for video, count in enumerate(counts):
-        words.append(bags.frame_words(_vectors(model, footage, video, range(count))))
-        if progress is not None:
-            progress(len(counts) + video + 1, total)
-    return words, bags
+    return [
+        bags.frame_words(_vectors(model, footage, video, range(count))) for video, count in enumerate(counts)
+    ], bags
 
 
 def _vectors(model: ViSiL, footage: Footage, video: int, positions: Sequence[int]) -> list[Tensor]:

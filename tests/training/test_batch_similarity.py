@@ -12,8 +12,8 @@ from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.comparator import Padding
 from visil.model.config import ViSiLConfig
-from visil.training import batches
-from visil.training.batches import VideoBatch, compare_all, compare_pairs
+from visil.training import batch_similarity
+from visil.training.batch_similarity import VideoBatch, compare_all, compare_pairs
 from visil.training.losses import similarity_regularisation
 
 REGIONS, CHANNELS = 4, 12
@@ -117,7 +117,7 @@ def test_pieces_give_the_same_values_and_gradients(compare: object, monkeypatch:
     target = VideoBatch.of(videos([8] * 5, 9))
     results = []
     for cells in (1 << 28, 1):
-        monkeypatch.setattr(batches, "CELLS", cells)
+        monkeypatch.setattr(batch_similarity, "CELLS", cells)
         query = VideoBatch(torch.stack(videos([8] * 5, 0)).requires_grad_(), (8,) * 5)
         compared = compare(model, query, target)
         (gradient,) = torch.autograd.grad((compared.similarity + compared.excess).sum(), query.vectors)

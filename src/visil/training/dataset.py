@@ -10,15 +10,16 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.files import replacing
+from visil.progress import Counted
+from visil.training.cached_footage import CachedFootage
 from visil.training.config import DataConfig, TrainConfig
 from visil.training.distributed import Processes
-from visil.training.footage import CachedFootage, Footage, Progress
-from visil.training.mining import Miner, footage_words, related_groups
+from visil.training.footage import Footage, SomeFootage
+from visil.training.hard_negatives import Miner, footage_words, related_groups
 from visil.training.pools import AnnotatedPool, ArtificialPool, Pool, Related
 from visil.training.segments import SegmentPair, located, positives, read_segments
 from visil.training.triplets import TripletSampler
@@ -29,25 +30,6 @@ NEGATIVES = "negatives.json"
 
 Tell = Callable[[str], None]
 """Called with a line for people."""
-
-
-class SomeFootage:
-    """Some videos of other footage, numbered from 0."""
-
-    def __init__(self, footage: Footage, videos: Sequence[int]) -> None:
-        self._footage, self._videos = footage, list(videos)
-        self.names = [footage.names[video] for video in videos]
-
-    def __len__(self) -> int:
-        return len(self._videos)
-
-    def times(self, video: int) -> Tensor:
-        """Seconds of each frame."""
-        return self._footage.times(self._videos[video])
-
-    def images(self, video: int, positions: Sequence[int]) -> Tensor:
-        """The frames at these positions."""
-        return self._footage.images(self._videos[video], positions)
 
 
 @dataclass(frozen=True)
@@ -66,7 +48,7 @@ class Split:
 
 
 def read_footage(
-    config: DataConfig, sampling: Sampling, cache: Path, tell: Tell, progress: Progress | None = None
+    config: DataConfig, sampling: Sampling, cache: Path, tell: Tell, progress: Counted | None = None
 ) -> Split:
     """Decode what is not decoded yet; videos that cannot be read are told of and left out."""
     if not config.videos:
@@ -168,7 +150,7 @@ def _mined(path: Path, key: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _read(
-    paths: Sequence[str], sampling: Sampling, cache: Path, tell: Tell, progress: Progress | None
+    paths: Sequence[str], sampling: Sampling, cache: Path, tell: Tell, progress: Counted | None
 ) -> CachedFootage:
     footage = CachedFootage(paths, cache, sampling, progress=progress)
     for path, reason in footage.failed:

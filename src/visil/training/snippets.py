@@ -1,8 +1,9 @@
-"""Foreign footage by the frame: runs of clips that have nothing to do with an anchor."""
+"""Snippets: frames of videos in order; and foreign clips to put around them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +12,16 @@ Frame = tuple[int, int]
 
 GUESSES = 32
 """Videos drawn before those that are allowed are listed: among many videos few are excluded."""
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Frames in order, and how their pictures are changed."""
+
+    frames: tuple[Frame, ...]
+    """(video, position) of each; inserted foreign frames simply name another video."""
+    seed: int | None = None
+    """None: footage as it stands; else the seed of the picture transforms, which the whole snippet shares."""
 
 
 class Stringer:

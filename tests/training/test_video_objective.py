@@ -10,8 +10,9 @@ from toy_training import toy_model
 from visil.compare.visil import ViSiL
 from visil.training.config import LossConfig
 from visil.training.losses import similarity_regularisation
-from visil.training.objective import batch_pairs, objective
-from visil.training.triplets import Snippet, Triplet
+from visil.training.snippets import Snippet
+from visil.training.triplets import Triplet
+from visil.training.videos import batch_loss, batch_pairs
 
 
 def snippet(*videos: int) -> Snippet:
@@ -69,7 +70,7 @@ def test_triplets_are_eq_9(model: ViSiL) -> None:
     triplets = [triplet(0, 0, 1), triplet(2, 2, 3)]
     anchors, positives, negatives = ([vectors(10 * role + i, 8 + i) for i in range(2)] for role in range(3))
     config = LossConfig(margin=0.5, regularisation=0.1)
-    found = objective(model, triplets, anchors, positives, negatives, config)
+    found = batch_loss(model, triplets, anchors, positives, negatives, config)
     assert model.comparator is not None
     losses, excess = [], []
     for a, p, n in zip(anchors, positives, negatives, strict=True):
@@ -87,7 +88,7 @@ def test_the_contrastive_loss_sees_every_pair(model: ViSiL) -> None:
     triplets = [triplet(0, 0, 1), triplet(2, 2, 3)]
     anchors, positives, negatives = ([vectors(10 * role + i) for i in range(2)] for role in range(3))
     config = LossConfig(kind="infonce", temperature=0.5, hard_negative=2.0, regularisation=0.0)
-    found = objective(model, triplets, anchors, positives, negatives, config)
+    found = batch_loss(model, triplets, anchors, positives, negatives, config)
     everything = [*anchors, *positives, *negatives]
     s = [[(model(q, t).item() / 2 + 0.5) for t in everything] for q in everything[:4]]
     nce, hard, own = [], [], []

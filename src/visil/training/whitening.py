@@ -1,9 +1,9 @@
-"""``visil fit-whitening``: videos through a backbone into a PCA, frame by frame."""
+"""Fitting a whitening (Sec. 4.1): frames through a backbone into a PCA, from video files or from footage."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +14,15 @@ from visil.errors import UsageError, VideoError
 from visil.model.backbones import BACKBONES, backbone_spec
 from visil.model.config import ViSiLConfig
 from visil.model.whitening import PCA
+from visil.progress import Counted
+from visil.training.footage import Footage
 from visil.video import stream_frames
+
+FRAMES = 64
+"""Frames that go through the backbone together while a whitening is fitted."""
+
+VECTORS = 1_000_000
+"""Region vectors a whitening is fitted on, at most about: as many as the paper's."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ def fit_whitening(
     paths: Sequence[str | os.PathLike[str]],
     config: ViSiLConfig,
     device: torch.device,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Counted | None = None,
 ) -> Fitted:
     """Fit on every frame of every video named or below a folder named; what cannot be read is left out."""
     model = ViSiL(config, with_backbone=False).load_backbone().to(device)
@@ -69,3 +77,17 @@ def fit_whitening(
         raise UsageError(f"no video to fit on: {failed[0][1] if failed else 'none was found'}")
     model.whitening = pca.whitening(config.dim, whiten=config.whiten).to(device)
     return Fitted(model, len(files) - len(failed), pca.count_, failed)
+
+
+@torch.no_grad()
+def fit_on_footage(model: ViSiL, footage: Footage, vectors: int = VECTORS) -> None:
+    """Fit the model's whitening on frames spread evenly over all videos."""
+    counts = [len(footage.times(video)) for video in range(len(footage))]
+    regions = model.region_vectors(footage.images(0, [0])).shape[1]
+    every = max(1, round(sum(counts) * regions / vectors))
+    pca = PCA()
+    for video, count in enumerate(counts):
+        for start in range(0, count, FRAMES * every):
+            images = footage.images(video, range(start, min(start + FRAMES * every, count), every))
+            pca.partial_fit(model.region_vectors(images))
+    model.whitening = pca.whitening(model.config.dim, whiten=model.config.whiten).to(model.device)

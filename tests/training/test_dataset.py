@@ -15,12 +15,12 @@ from toy_training import footage, toy_config, toy_model
 from visil.errors import ModelError, UsageError
 from visil.model.whitening import PCA
 from visil.training.config import ModelConfig, TrainConfig
-from visil.training.data import NEGATIVES, Split, split, triplet_sampler
+from visil.training.dataset import NEGATIVES, Split, split, triplet_sampler
 from visil.training.distributed import Processes
-from visil.training.footage import ArrayFootage
-from visil.training.memory import RememberedFootage
+from visil.training.footage import ArrayFootage, RememberedFootage
 from visil.training.segments import SegmentPair
-from visil.training.start import fit_on_footage, starting_model
+from visil.training.starting_model import starting_model
+from visil.training.whitening import fit_on_footage
 
 
 def pair(query: int, target: int) -> SegmentPair[int]:
@@ -71,7 +71,7 @@ def test_negatives_are_mined_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def never(*_: object, **__: object) -> None:
         raise AssertionError("mined again")
 
-    monkeypatch.setattr("visil.training.data.footage_words", never)
+    monkeypatch.setattr("visil.training.dataset.footage_words", never)
     again, _ = triplet_sampler(config, model, data, Processes(), anew=False)
     assert again.epoch(1) == triplets
     other = replace(config, data=replace(config.data, words=5))
@@ -176,7 +176,7 @@ def test_a_whitening_is_fitted_on_frames_spread_over_all() -> None:
 
 
 def test_too_few_videos(tmp_path: Path) -> None:
-    from visil.training.data import read_footage
+    from visil.training.dataset import read_footage
 
     with pytest.raises(UsageError, match="no videos to learn from"):
         read_footage(TrainConfig().data, toy_model().config.sampling, tmp_path, print)

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.model.presets import PRESETS
-from visil.model.whitening import PCA
 from visil.training.config import TrainConfig
-from visil.training.footage import Footage
 from visil.video import Sampling
-
-FRAMES = 64
-"""Frames that go through the backbone together while a whitening is fitted."""
-
-VECTORS = 1_000_000
-"""Region vectors a whitening is fitted on, at most about: as many as the paper's."""
 
 
 @dataclass(frozen=True)
@@ -75,35 +65,6 @@ def _sampling(config: TrainConfig, base: Sampling) -> Sampling:
         resize=max(side, base.resize) if config.model.side is None else side,
         fit=config.model.fit or base.fit,
     )
-
-
-@torch.no_grad()
-def fitted(model: ViSiL, batches: Iterable[Tensor]) -> PCA:
-    """A PCA of the model's region vectors of frames uint8 [B, H, W, 3]."""
-    pca = PCA()
-    for images in batches:
-        for some in images.split(FRAMES):
-            pca.partial_fit(model.region_vectors(some))
-    return pca
-
-
-def fit_on_footage(model: ViSiL, footage: Footage, vectors: int = VECTORS) -> None:
-    """Fit the model's whitening on frames spread evenly over all videos."""
-    counts = [len(footage.times(video)) for video in range(len(footage))]
-    regions = _regions(model, footage)
-    every = max(1, round(sum(counts) * regions / vectors))
-    batches = (
-        footage.images(video, range(start, min(start + FRAMES * every, count), every))
-        for video, count in enumerate(counts)
-        for start in range(0, count, FRAMES * every)
-    )
-    pca = fitted(model, batches)
-    model.whitening = pca.whitening(model.config.dim, whiten=model.config.whiten).to(model.device)
-
-
-def _regions(model: ViSiL, footage: Footage) -> int:
-    with torch.no_grad():
-        return model.region_vectors(footage.images(0, [0])).shape[1]
 
 
 def _width(base: ViSiL, stages: tuple[int, ...]) -> int:
