@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from visil.cli.output import check_folder, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,6 +35,8 @@ def bench(
 
     from visil.bench.results import measured, read, sections, write
 
+    for file in (out, plot):
+        check_folder(file)
     terminal = Console(stderr=True)
     if show is not None:
         result = read(show)
@@ -53,7 +56,7 @@ def bench(
         draw(result, plot)
         terminal.print(f"drawn in {plot}")
     if json_out:
-        typer.echo(json.dumps(result, indent=1))
+        print_json(result, indent=1)
         return
     console = Console()
     console.print(", ".join(str(value) for value in result["machine"].values() if value))

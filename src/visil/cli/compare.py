@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.options import AsJson, Device, choose_device
-from visil.cli.output import print_json, relation, stretch
+from visil.cli.output import check_folder, print_json, relation, stretch
 from visil.cli.progress import frame_counter
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def compare(
     if plot is not None:
         from visil.plots import check_plot_path
 
-        check_plot_path(plot)  # before the work, not after it
+        check_plot_path(plot)
+        check_folder(plot)
     from visil.video import probe
 
     for video in (query, target):

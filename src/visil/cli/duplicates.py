@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.options import AsJson, Device, Location, RayAddress, choose_device, opened_over
-from visil.cli.output import print_json
+from visil.cli.output import check_folder, print_json
 from visil.cli.progress import pair_progress
-from visil.errors import UsageError, printable
+from visil.errors import printable
 
 if TYPE_CHECKING:
     from visil.collection import Duplicates, Group
@@ -34,9 +34,8 @@ def duplicates(
 ) -> None:
     """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""
     choose_device(device)
-    for file in (csv, html):  # before the work, not after it
-        if file is not None and not file.parent.is_dir():
-            raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
+    for file in (csv, html):
+        check_folder(file)
     with opened_over(index, ray) as collection:
         with pair_progress(quiet=as_json) as progress:
             found = collection.find_duplicates(

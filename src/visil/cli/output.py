@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from visil.errors import printable
+from visil.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from visil.matching.calibration import Verdict
@@ -19,10 +20,16 @@ MOST_FAILURES = 10
 """Files that could not be read which are named one by one."""
 
 
-def print_json(document: Any) -> None:
+def print_json(document: Any, *, indent: int | None = None) -> None:
     """The one JSON document that a command with ``--json`` writes to standard output."""
-    json.dump(document, sys.stdout)
+    json.dump(document, sys.stdout, indent=indent)
     sys.stdout.write("\n")
+
+
+def check_folder(file: Path | None) -> None:
+    """Find out before the work, not after it, that a file cannot be written because its folder is not there."""
+    if file is not None and not file.parent.is_dir():
+        raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
 
 
 def failures_as_json(failed: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
