@@ -1,4 +1,4 @@
-"""The progress bars of the commands; how a bar looks: :mod:`visil.progress`."""
+"""Progress bars of the commands: on standard error, and only when that is a terminal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,48 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from visil.progress import progress_bars
-
 if TYPE_CHECKING:
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
     from visil.collection import AddProgress
+    from visil.progress import Counted
     from visil.training.run import Report
 
 Counter = Callable[[str], Callable[[int], None]]
+
+
+@contextmanager
+def progress_bars(unit: str, quiet: bool = False) -> Iterator[Progress | None]:
+    """Rich's bars: description, done of how many ``unit``, the task's field ``figures``, time left.
+
+    None where nothing is to be shown: ``quiet``, or standard error is no terminal.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()),
+        *(TextColumn(unit, markup=False), TextColumn("{task.fields[figures]}", markup=False)),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        yield bars
+
+
+@contextmanager
+def video_progress(what: str, quiet: bool = False) -> Iterator[Counted | None]:
+    """A bar over videos: how many are done, of how many, and the last one's name."""
+    with progress_bars("videos", quiet) as bars:
+        if bars is None:
+            yield None
+            return
+        task = bars.add_task(what, total=None, figures="")
+        yield lambda done, total, path: bars.update(
+            task, completed=done, total=total, figures=os.path.basename(path)
+        )
 
 
 @contextmanager

@@ -99,8 +99,8 @@ def fit_whitening(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Fit the whitening of a backbone on videos, and write ViSiL_f+W: a model without anything trained."""
+    from visil.cli.progress import video_progress
     from visil.kernels.devices import chosen_device
-    from visil.progress import video_progress
     from visil.training.whitening import fit_whitening as fit
     from visil.training.whitening import whitened_config
 
