@@ -1,4 +1,4 @@
-"""A workbench small enough for a test: made clips of 64 pixels in two folders, a few seconds each."""
+"""An experiment small enough for a test: made clips of 64 pixels in two folders, a few seconds each."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from synthetic import moving_scene, write_video
 from visil.compare.visil import ViSiL
 from visil.model.config import ViSiLConfig
+from visil.paper.experiment import Experiment
 from visil.paper.feature_bank import Networks
-from visil.paper.short_training import Lesson
-from visil.paper.sources import BuiltInVideos
-from visil.paper.workbench import Workbench
+from visil.paper.short_training import ShortTraining
+from visil.paper.videos import BuiltInVideos
 from visil.video import Sampling
 
 SIDE = 64
 SMALL = Sampling(resize=SIDE, crop=SIDE)
-QUICK = Lesson(epochs=1, triplets=3, window=8)
+QUICK = ShortTraining(epochs=1, triplets=3, window=8)
 
 
 def write_clips(root: Path, count: int = 10) -> Path:
@@ -36,7 +36,7 @@ def small_model() -> ViSiL:
     return ViSiL(config, with_backbone=False).load_backbone()
 
 
-def workbench(clips: Path, out: Path, model: ViSiL | None = None, **options: Any) -> Workbench:
+def small_experiment(clips: Path, out: Path, model: ViSiL | None = None, **options: Any) -> Experiment:
     """On the built-in benchmark of these clips."""
     videos = BuiltInVideos(clips, out / "cache", SMALL)
-    return Workbench(videos, Networks(model=model), out, SMALL, lesson=QUICK, **options)
+    return Experiment(videos, Networks(model=model), out, SMALL, training=QUICK, **options)

@@ -70,11 +70,11 @@ def test_signs_and_few_candidates_are_for_the_ordinary_path(
 ) -> None:
     model = built(FAMILY["f"]).to(device)
     held = [("q0", videos["q0"].vectors)]
-    assert gpu_scoring.suits(model, held, {"q0": frozenset("ab")}, 3)
-    assert not gpu_scoring.suits(model, held, {"q0": frozenset("a")}, 3)
+    assert gpu_scoring.suits(model.formula, device, held, {"q0": frozenset("ab")}, 3)
+    assert not gpu_scoring.suits(model.formula, device, held, {"q0": frozenset("a")}, 3)
     generator = torch.Generator().manual_seed(0)
     signs = decode(encode(torch.randn(4, 9, 64, generator=generator), "binary"))
-    assert not gpu_scoring.suits(model, [("q", signs)], {"q": frozenset("ab")}, 2)
+    assert not gpu_scoring.suits(model.formula, device, [("q", signs)], {"q": frozenset("ab")}, 2)
     other = replace(model.config, video_pool=("mean", "mean"))
     model.config = other
-    assert not gpu_scoring.suits(model, held, {"q0": frozenset("ab")}, 3)
+    assert not gpu_scoring.suits(model.formula, device, held, {"q0": frozenset("ab")}, 3)

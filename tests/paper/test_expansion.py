@@ -17,12 +17,12 @@ from visil.paper.baselines.cte import CTE
 from visil.paper.baselines.expansion import QE
 from visil.paper.baselines.lamv import LAMV
 from visil.paper.baselines.lbow_system import LBoW
-from visil.paper.baselines.system import Scores, System
+from visil.paper.baselines.system import ComparedSystem, Scores, System
 from visil.paper.baselines.tmk import TMK
 from visil.training.lbow import Bag
 
 
-class Dot:
+class Dot(ComparedSystem):
     """Dot product of the frames' mean."""
 
     name = "dot"

@@ -5,53 +5,52 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toy_bench import small_model, workbench, write_clips
+from toy_bench import small_experiment, small_model, write_clips
 from visil.errors import UsageError
 from visil.evaluation.datasets.activitynet import ActivityNet
 from visil.evaluation.predictions import as_scores
-from visil.paper.curves import make_curve
+from visil.paper.experiment import Experiment
 from visil.paper.figures import (
-    curve_figure,
     duplicates_of,
     example_pairs,
-    make_attention,
-    make_matrices,
-    make_precision_recall,
+    figure_4,
+    figure_5,
+    figure_6,
+    figure_7,
     precision_recall,
-    precision_recall_figure,
-    time_figure,
+    precision_recall_table,
+    unannotated,
 )
-from visil.paper.mistakes import make_mistakes, unannotated
+from visil.paper.output import curve_figure, precision_recall_figure, time_figure
+from visil.paper.stage_times import STAGES, Timed, table_10
 from visil.paper.tables import MadeRow, MadeTable
-from visil.paper.timing import STAGES, Timed, make_times
-from visil.paper.workbench import Workbench
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     clips = write_clips(tmp_path_factory.mktemp("clips"))
-    return workbench(clips, tmp_path_factory.mktemp("out"), small_model())
+    return small_experiment(clips, tmp_path_factory.mktemp("out"), small_model())
 
 
-def test_precision_recall_of_known_scores(bench: Workbench) -> None:
+def test_precision_recall_of_known_scores(experiment: Experiment) -> None:
     """All originals above all others: precision 1 everywhere; one stranger above all: hits/(hits + 1)."""
-    benchmark = bench.videos.benchmark
+    benchmark = experiment.videos.benchmark
     perfect = {
         query: {target: float(target in duplicates_of(benchmark, query)) for target in benchmark.database}
         for query in benchmark.queries
     }
-    assert precision_recall(bench, as_scores(perfect)) == pytest.approx(np.ones(21))
+    assert precision_recall(experiment, as_scores(perfect)) == pytest.approx(np.ones(21))
     query = benchmark.queries[0]
     (stranger, *_) = sorted(set(benchmark.database) - duplicates_of(benchmark, query))
     perfect[query][stranger] = 2.0
-    found = precision_recall(bench, as_scores(perfect))
+    found = precision_recall(experiment, as_scores(perfect))
     # All originals share one score: they come at once, as many as there are queries.
     count = len(benchmark.queries)
     assert found == pytest.approx(np.full(21, count / (count + 1)))
 
 
-def test_precision_recall_is_drawn(bench: Workbench) -> None:
-    table = make_precision_recall(bench, ["MAC", "I3D"])
+def test_precision_recall_is_drawn(experiment: Experiment) -> None:
+    table = precision_recall_table(experiment, ["MAC", "I3D"])
     assert [bool(row.ours) for row in table.rows] == [True, False]
     assert len(table.columns) == 21
     (axes,) = precision_recall_figure(table).axes
@@ -59,20 +58,20 @@ def test_precision_recall_is_drawn(bench: Workbench) -> None:
     assert line.get_ydata() == pytest.approx(list(table.rows[0].ours.values()))
 
 
-def test_a_curve_has_a_model_for_each_value(bench: Workbench) -> None:
-    table = make_curve("gamma", bench, [0.5, 1.0])
+def test_a_curve_has_a_model_for_each_value(experiment: Experiment) -> None:
+    table = figure_5("gamma", experiment, [0.5, 1.0])
     assert [row.label for row in table.rows] == ["0.5", "1"]
-    folders = {path.name for path in bench.place.models.iterdir() if (path / "lesson.json").exists()}
+    folders = {path.name for path in experiment.models_folder.iterdir() if (path / "lesson.json").exists()}
     assert folders == {"ViSiL_v", "ViSiL_v-gamma-1"}  # γ = 0.5 is the row itself
     (axes,) = curve_figure(table, "γ").axes
     assert len(axes.lines) == len(table.columns)
     assert axes.lines[0].get_ydata() == pytest.approx([row.ours["DSVR"] for row in table.rows])
     with pytest.raises(UsageError, match="W must be a whole number of at least 4 frames, not 2"):
-        make_curve("w", bench, [2])
+        figure_5("w", experiment, [2])
 
 
-def test_pairs_of_the_truth(bench: Workbench) -> None:
-    pairs = example_pairs(bench)
+def test_pairs_of_the_truth(experiment: Experiment) -> None:
+    pairs = example_pairs(experiment)
     assert next(kind for kind, _, _ in pairs) == "duplicate scene"
     (_, query, source) = pairs[0]
     assert query.startswith(f"{source}#")
@@ -83,8 +82,8 @@ def test_pairs_of_the_truth(bench: Workbench) -> None:
             assert target.split("/")[0] == source.split("/")[0]
 
 
-def test_matrices_are_those_of_the_model(bench: Workbench) -> None:
-    table, figure = make_matrices(bench)
+def test_matrices_are_those_of_the_model(experiment: Experiment) -> None:
+    table, figure = figure_7(experiment)
     assert len(figure.axes) == 3 * len(table.rows)
     assert all(-1 <= float(row.ours["score"] or 0) <= 1 for row in table.rows)
     frames, outputs = figure.axes[1].images[0].get_array(), figure.axes[2].images[0].get_array()
@@ -93,8 +92,8 @@ def test_matrices_are_those_of_the_model(bench: Workbench) -> None:
     assert [max(4, side) // 4 for side in frames.shape] == list(outputs.shape)  # the network's two poolings
 
 
-def test_attention_is_drawn(bench: Workbench) -> None:
-    table, figure = make_attention(bench)
+def test_attention_is_drawn(experiment: Experiment) -> None:
+    table, figure = figure_6(experiment)
     assert len(figure.axes) == 2 * len(table.rows) + 1
     for row in table.rows:
         assert (
@@ -102,11 +101,11 @@ def test_attention_is_drawn(bench: Workbench) -> None:
         )
 
 
-def test_times_add_up(bench: Workbench) -> None:
+def test_times_add_up(experiment: Experiment) -> None:
     row = Timed(0.5, 1.0, 0.25, 0.002, 0.001).row()
     assert row["offline s"] == 1.25
     assert row["online ms"] == pytest.approx(3)
-    table = make_times(bench)
+    table = table_10(experiment)
     assert [made.label for made in table.rows] == ["MAC", "iMAC", "ViSiL_f", "ViSiL_v"]
     assert all(float(made.ours[stage] or 0) >= 0 for made in table.rows for stage in STAGES)
     assert float(table.rows[0].ours["refine s"] or 0) == 0
@@ -130,17 +129,17 @@ def test_benchmarks_without_duplicate_scenes() -> None:
         duplicates_of(ActivityNet({"x": frozenset("y")}), "x")
 
 
-def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(bench: Workbench) -> None:
-    benchmark = bench.videos.benchmark
+def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(experiment: Experiment) -> None:
+    benchmark = experiment.videos.benchmark
     expected = []
-    for query, row in bench.predictions("MAC").scores.items():
+    for query, row in experiment.predictions("MAC").scores.items():
         truth = duplicates_of(benchmark, query)
         values = dict(zip(row.targets, row.values.tolist(), strict=True))
         highest = max(value for target, value in values.items() if target not in truth)
         expected.append((highest, 1 + sum(value > highest for value in values.values()), query))
-    found = unannotated(bench, "MAC")
+    found = unannotated(experiment, "MAC")
     assert sorted(pair[:3] for pair in found) == sorted(expected)
     assert [pair[0] for pair in found] == sorted((pair[0] for pair in found), reverse=True)
     assert all(target not in duplicates_of(benchmark, query) for _, _, query, target in found)
-    table, figure = make_mistakes(bench, "MAC")
+    table, figure = figure_4(experiment, "MAC")
     assert len(figure.axes) == 2 * len(table.rows)

@@ -14,7 +14,7 @@ from visil.errors import UsageError
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.registry import SYSTEMS, system
-from visil.paper.features import split_kind
+from visil.paper.feature_kinds import split_kind
 
 ISSUE = [
     *("MAC", "SPoC", "R-MAC", "GeM", "iMAC", "L2-iMAC", "L3-iMAC"),

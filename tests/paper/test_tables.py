@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from toy_bench import SMALL, small_model, workbench, write_clips
+from toy_bench import SMALL, small_experiment, small_model, write_clips
 from visil.errors import UsageError
 from visil.model.similarity import frame_matrix
-from visil.paper import paper_numbers
+from visil.paper import numbers
 from visil.paper.baselines.registry import SYSTEMS, system
-from visil.paper.compared import score_system
-from visil.paper.features import FeatureMaker
-from visil.paper.making import NAMES, chosen_names, make
-from visil.paper.table_output import save_figure, to_csv, to_figure, to_markdown
+from visil.paper.experiment import Experiment, Unavailable, score_system
+from visil.paper.feature_kinds import FeatureMaker
+from visil.paper.output import save_figure, to_csv, to_figure, to_markdown
+from visil.paper.reproduce import NAMES, chosen_names, make
 from visil.paper.tables import TABLES, MadeRow, MadeTable, flat, make_table
-from visil.paper.workbench import Unavailable, Workbench
 
 MADE = MadeTable(
     "table-3",
@@ -44,15 +43,15 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bench(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
-    return workbench(clips, tmp_path_factory.mktemp("out"), small_model())
+def experiment(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return small_experiment(clips, tmp_path_factory.mktemp("out"), small_model())
 
 
-def test_a_row_is_the_system_run_by_hand(bench: Workbench) -> None:
+def test_a_row_is_the_system_run_by_hand(experiment: Experiment) -> None:
     """MAC by the plain formulas from the frames themselves, float64: the same scores, the same mAP."""
-    videos = bench.videos
+    videos = experiment.videos
     maker = FeatureMaker(["mac"], backbone="efficientnet-lite0")
-    found = bench.predictions("MAC").scores
+    found = experiment.predictions("MAC").scores
     vectors = {
         name: videos.raw(name, maker)["mac"].vectors.half().double()
         for name in (*videos.benchmark.queries, *videos.benchmark.database)
@@ -65,84 +64,86 @@ def test_a_row_is_the_system_run_by_hand(bench: Workbench) -> None:
         assert row.values == pytest.approx(np.array(expected), abs=1e-5)
         order = [row.targets[place] for place in np.argsort(-np.array(expected))]
         ranks.append(1 / (1 + order.index(query.partition("#")[0])))
-    assert bench.figures("MAC")["DSVR"] == pytest.approx(np.mean(ranks))
+    assert experiment.figures("MAC")["DSVR"] == pytest.approx(np.mean(ranks))
 
 
 def test_systems_that_learn_see_only_the_learning_part(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str | None] = []
     made = system("DP")
     monkeypatch.setattr(type(made), "learn", lambda _, videos, **__: seen.extend(v.path for v in videos))
-    score_system(made, bench.bank)
-    assert sorted(map(str, seen)) == sorted(bench.videos.learning)
-    assert not set(map(str, seen)) & set(bench.videos.benchmark.database)
+    score_system(made, experiment.bank)
+    assert sorted(map(str, seen)) == sorted(experiment.videos.learning)
+    assert not set(map(str, seen)) & set(experiment.videos.benchmark.database)
 
 
-def test_a_second_workbench_computes_nothing(
-    bench: Workbench, clips: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_second_experiment_computes_nothing(
+    experiment: Experiment, clips: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = bench.figures("MAC")
-    again = workbench(clips, bench.place.out, small_model())
+    first = experiment.figures("MAC")
+    again = small_experiment(clips, experiment.out, small_model())
 
     def never(*_: object) -> None:
         raise AssertionError("computed again")
 
     monkeypatch.setattr(FeatureMaker, "raw", never)
-    monkeypatch.setattr("visil.paper.compared.score_system", never)
+    monkeypatch.setattr("visil.paper.experiment.score_system", never)
     assert again.figures("MAC") == first
 
 
-def test_rows_that_cannot_be_made_say_why(bench: Workbench) -> None:
-    table = make_table("systems", bench, ["MAC", "I3D", "model"])
+def test_rows_that_cannot_be_made_say_why(experiment: Experiment) -> None:
+    table = make_table("systems", experiment, ["MAC", "I3D", "model"])
     assert [row.label for row in table.rows] == ["MAC", "I3D", "model"]
     assert "--i3d-weights" in table.rows[1].note
     assert table.rows[1].ours == {}
     assert table.rows[0].paper["DSVR"] == 0.747
     assert 0 < float(table.rows[2].ours["DSVR"] or 0) <= 1
     with pytest.raises(Unavailable, match="--i3d-weights"):
-        bench.predictions("DML", "i3d")
+        experiment.predictions("DML", "i3d")
     with pytest.raises(UsageError, match=r"unknown system 'MACK'.*MAC, MAC \+PCA"):
-        make_table("table-2", bench, ["MACK"])
+        make_table("table-2", experiment, ["MACK"])
 
 
-def test_every_name_of_the_registry_is_in_the_table_of_systems(bench: Workbench) -> None:
-    assert set(bench.names()) == {*SYSTEMS, "I3D"}
+def test_every_name_of_the_registry_is_in_the_table_of_systems(experiment: Experiment) -> None:
+    assert set(experiment.names()) == {*SYSTEMS, "I3D"}
     listed = {row.name for spec in TABLES.values() for row in spec.rows if "L_reg" not in row.name}
-    assert listed <= set(bench.names())
+    assert listed <= set(experiment.names())
 
 
-def test_table_4_trains_two_models(bench: Workbench) -> None:
-    made = make("table-4", bench)
+def test_table_4_trains_two_models(experiment: Experiment) -> None:
+    made = make("table-4", experiment)
     assert [row.label for row in made.table.rows] == ["without L_reg", "with L_reg"]
-    folders = {path.name for path in bench.place.models.iterdir() if (path / "lesson.json").exists()}
+    folders = {path.name for path in experiment.models_folder.iterdir() if (path / "lesson.json").exists()}
     assert folders == {"ViSiL_v", "ViSiL_v-without-L_reg"}
     assert [path.suffix for path in made.files] == [".md", ".csv", ".png"]
     assert all(path.stat().st_size > 100 for path in made.files)
 
 
-def test_trained_models_are_kept(bench: Workbench, clips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = bench.trained("ViSiL_v")
+def test_trained_models_are_kept(
+    experiment: Experiment, clips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = experiment.trained("ViSiL_v")
     monkeypatch.setattr("visil.training.run.train", lambda *_, **__: pytest.fail("trained again"))
-    again = workbench(clips, bench.place.out).trained("ViSiL_v")
+    again = small_experiment(clips, experiment.out).trained("ViSiL_v")
     assert first.state_dict().keys() == again.state_dict().keys()
     assert all((one == again.state_dict()[name]).all() for name, one in first.state_dict().items())
     assert again.config.sampling.crop == SMALL.crop
-    assert workbench(clips, bench.place.out).trained("ViSiL_f+W").comparator is None  # nothing to train
+    assert small_experiment(clips, experiment.out).trained("ViSiL_f+W").comparator is None  # nothing to train
 
 
 def test_tables_of_the_paper() -> None:
     """A few numbers read off the paper again, and the rows that every table must have."""
-    assert paper_numbers.TABLES["table-3"].row("ViSiL_v") == {"DSVR": 0.880, "CSVR": 0.869, "ISVR": 0.777}
-    assert paper_numbers.TABLES["table-5"].row("CTE")["cc_web*"] is None
-    assert paper_numbers.TABLES["table-7"].row("ViSiL_v")["event 13"] == 0.855
-    assert paper_numbers.TABLES["table-10"].row("iMAC")["online ms"] == 2.3
-    for name, table in paper_numbers.TABLES.items():
+    assert numbers.TABLES["table-3"].row("ViSiL_v") == {"DSVR": 0.880, "CSVR": 0.869, "ISVR": 0.777}
+    assert numbers.TABLES["table-5"].row("CTE")["cc_web*"] is None
+    assert numbers.TABLES["table-7"].row("ViSiL_v")["event 13"] == 0.855
+    assert numbers.TABLES["table-10"].row("iMAC")["online ms"] == 2.3
+    for name, table in numbers.TABLES.items():
         assert all(len(row) == len(table.columns) for row in table.rows.values())
         if name in TABLES:
             assert set(table.rows) <= {row.label for row in TABLES[name].rows}
     # EVVE's mAP weighs events by their queries, so it is no plain mean, but lies between the events.
-    for row in paper_numbers.TABLES["table-7"].rows.values():
+    for row in numbers.TABLES["table-7"].rows.values():
         events = [value for value in row[1:] if value is not None]
         assert len(events) == 13
         assert row[0] is not None
@@ -193,7 +194,7 @@ def test_names() -> None:
 
 
 def test_unreadable_videos_are_left_out_of_the_truth(clips: Path, tmp_path: Path) -> None:
-    own = workbench(clips, tmp_path)
+    own = small_experiment(clips, tmp_path)
     gone = sorted(own.videos.benchmark.database)[0]
     own.bank.unreadable.add(gone)
     figures = own.figures("MAC")

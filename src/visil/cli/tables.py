@@ -17,8 +17,8 @@ from visil.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from visil.paper.making import Made
-    from visil.paper.workbench import Workbench
+    from visil.paper.experiment import Experiment
+    from visil.paper.reproduce import Made
 
 
 def tables(
@@ -80,7 +80,7 @@ def tables(
     if listed:
         _list(as_json)
         return
-    from visil.paper.making import chosen_names, make
+    from visil.paper.reproduce import chosen_names, make
 
     if not names:
         raise UsageError("which tables? visil tables --list names them")
@@ -104,14 +104,14 @@ def tables(
     )
     made = []
     with table_progress(as_json) as (on_videos, tell):
-        bench = _workbench(options, on_videos, tell)
+        experiment = _experiment(options, on_videos, tell)
         for name in wanted:
             tell(name)
-            done = make(name, bench, systems=systems, values=points)
+            done = make(name, experiment, systems=systems, values=points)
             made.append(done)
             if not as_json:
                 _tell(done)
-    failed = bench.videos.failed
+    failed = experiment.videos.failed
     if as_json:
         document = {
             "tables": [one.table.to_dict() | {"files": [str(file) for file in one.files]} for one in made],
@@ -144,16 +144,16 @@ class _Options:
     device: str
 
 
-def _workbench(
+def _experiment(
     options: _Options, on_videos: Callable[[int, int, str], None] | None, tell: Callable[[str], None]
-) -> Workbench:
+) -> Experiment:
     from visil.compare.loading import load
     from visil.evaluation.evaluate import Task
     from visil.kernels.devices import chosen_device
+    from visil.paper.experiment import Experiment
     from visil.paper.feature_bank import Networks
-    from visil.paper.short_training import Lesson
-    from visil.paper.sources import BuiltInVideos, DatasetVideos, Videos
-    from visil.paper.workbench import Workbench
+    from visil.paper.short_training import ShortTraining
+    from visil.paper.videos import BuiltInVideos, DatasetVideos, Videos
     from visil.video import Sampling
 
     rows = dict(given.split("=", 1) for given in options.model if "=" in given)
@@ -188,9 +188,9 @@ def _workbench(
         str(options.i3d_weights) if options.i3d_weights else None,
         device,
     )
-    return Workbench(
+    return Experiment(
         *(videos, networks, options.out, sampling),
-        lesson=Lesson(epochs=options.epochs, triplets=options.triplets, seed=options.seed),
+        training=ShortTraining(epochs=options.epochs, triplets=options.triplets, seed=options.seed),
         models={row: load(name, device=str(device)) for row, name in rows.items()},
         on_videos=on_videos,
         tell=tell,
@@ -198,14 +198,14 @@ def _workbench(
 
 
 def _tell(made: Made) -> None:
-    from visil.paper.table_output import to_markdown
+    from visil.paper.output import to_markdown
 
     typer.echo(to_markdown(made.table))
     typer.echo(f"written: {', '.join(str(file) for file in made.files)}\n")
 
 
 def _list(as_json: bool) -> None:
-    from visil.paper.making import NAMES
+    from visil.paper.reproduce import NAMES
 
     if as_json:
         print_json({"tables": NAMES})

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.compare.visil import ViSiL
 from visil.kernels import gpu
 from visil.kernels.gpu_pools import supports
 from visil.kernels.signs import signs_only
-from visil.model.features import VideoFeatures
+from visil.model.formula import Formula
 
 LONGEST = 1 << 16
 """Frames of a target that the engine is given: of a longer one, the matrices of all queries take gigabytes."""
@@ -25,50 +25,54 @@ Scored = Callable[[Sequence[str], NDArray[np.float64]], None]
 
 
 def suits(
-    model: ViSiL, held: Sequence[tuple[str, Tensor]], wanted: Mapping[str, frozenset[str]], targets: int
+    formula: Formula,
+    device: torch.device,
+    held: Sequence[tuple[str, Tensor]],
+    wanted: Mapping[str, frozenset[str]],
+    targets: int,
 ) -> bool:
-    """Whether the GPU's engine is there, knows the model's formulas, and would not work in vain."""
+    """Whether the GPU's engine is there, knows the formula, and would not work in vain."""
     pairs = sum(len(names) for names in wanted.values())
     return (
-        gpu.usable(model.device)
-        and supports(model.config.frame_pool, model.config.video_pool)
+        gpu.usable(device)
+        and supports(formula.frame_pool, formula.video_pool)
         and pairs >= WORTH * targets * len(held)
         and not any(signs_only(vectors) for _, vectors in held)
     )
 
 
 def score(
-    model: ViSiL,
+    formula: Formula,
+    device: torch.device,
     held: Sequence[tuple[str, Tensor]],
     targets: Sequence[str],
-    read: Callable[[str], VideoFeatures | None],
+    read: Callable[[str], Tensor | None],
     scored: Scored,
 ) -> list[str]:
     """CS_v of every query with every target that can be read; returns those that are for the ordinary path."""
     from visil.kernels.gpu_engine import GpuEngine
 
-    config = model.config
     engine = GpuEngine(
         [vectors for _, vectors in held],
-        model.comparator,
-        symmetric=config.symmetric,
-        frame_pool=config.frame_pool,
-        video_pool=config.video_pool,
-        device=model.device,
+        formula.comparator,
+        symmetric=formula.symmetric,
+        frame_pool=formula.frame_pool,
+        video_pool=formula.video_pool,
+        device=device,
     )
     names: list[str] = []
     aside: list[str] = []
 
     def stream() -> Iterator[Tensor]:
         for name in targets:
-            features = read(name)
-            if features is None:
+            vectors = read(name)
+            if vectors is None:
                 continue
-            if len(features) > LONGEST or signs_only(features.vectors):
+            if len(vectors) > LONGEST or signs_only(vectors):
                 aside.append(name)
                 continue
             names.append(name)
-            yield features.vectors
+            yield vectors
 
     for chunk, scores in engine.scores(stream()):
         some = names[chunk.first : chunk.first + len(chunk.lengths)]

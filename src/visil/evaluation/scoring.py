@@ -1,4 +1,9 @@
-"""Every query of a benchmark against its database with the model's own engine, in memory for a few videos at a time."""
+"""Every query of a benchmark against its database by any system, in memory for a few videos at a time.
+
+A :class:`System` describes each video once and compares descriptions. A model of the product is one
+(:class:`ModelSystem`, what ``visil evaluate`` runs); the methods that the paper compares with are others
+(:mod:`visil.paper.baselines`). Whoever reads the features, :func:`score_videos` does the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +27,9 @@ from visil.evaluation import gpu_scoring
 from visil.evaluation.predictions import Pair, Predictions, QueryScores
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
+from visil.model.formula import Formula
+
+Description = TypeVar("Description")
 
 Read = Callable[[str], VideoFeatures | None]
 """Features of an id; None where they cannot be had."""
@@ -29,17 +39,74 @@ OnPairs = Callable[[int, int, int], None]
 
 Candidates = Callable[[str], Collection[str]]
 
-Block = list[tuple[str, Tensor]]
-"""Ids with their vectors."""
+Block = list[tuple[str, Any]]
+"""Ids with their descriptions."""
 
-Each = Callable[[Callable[[tuple[str, Tensor]], list[float]], Block], Iterable[list[float]]]
+Each = Callable[[Callable[[tuple[str, Any]], NDArray[np.float64]], Block], Iterable[NDArray[np.float64]]]
 """``map`` over queries."""
 
 QUERY_BYTES = 1 << 29
-"""Query vectors that are held at once (of the default model, ten hours of video); more take another pass."""
+"""Features of queries that are held at once (of the default model, ten hours of video); more take another pass."""
 
 BLOCK_BYTES = 1 << 26
-"""Target vectors that are held at once (of the default model, 4,700 frames)."""
+"""Features of targets that are held at once (of the default model, 4,700 frames)."""
+
+
+class System(Protocol, Generic[Description]):
+    """One way to say how alike two videos are."""
+
+    @property
+    def formula(self) -> Formula | None:
+        """What is computed from two descriptions where these are region vectors; None: something else."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+
+    @property
+    def collection_wide(self) -> bool:
+        """Whether a score depends on all targets, so that all must be given at once."""
+
+    def describe(self, video: VideoFeatures) -> Description:
+        """What is kept of a video: made once, compared often."""
+
+    def scores(self, query: Description, targets: Sequence[Description]) -> NDArray[np.float64]:
+        """The higher, the more alike; finite, float64 [targets]."""
+
+
+class ModelSystem:
+    """A model of the product: descriptions are its features, scores CS_v."""
+
+    collection_wide = False
+
+    def __init__(self, model: ViSiL, formula: Formula | None = None) -> None:
+        self.model, self.formula = model, formula or model.formula
+
+    @property
+    def device(self) -> torch.device:
+        """The model's."""
+        return self.model.device
+
+    def describe(self, video: VideoFeatures) -> Tensor:
+        """The vectors as they are, once they are known to be this model's."""
+        comparing.check(self.model, video, "video")
+        return video.vectors
+
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> NDArray[np.float64]:
+        """CS_v with each target, as :meth:`visil.ViSiL.scores` gives it."""
+        return formula_scores(self.formula, query.to(self.device), [one.to(self.device) for one in targets])
+
+
+def formula_scores(formula: Formula, query: Tensor, targets: Sequence[Tensor]) -> NDArray[np.float64]:
+    """CS_v of region vectors with those of each target."""
+    return matrix_scores(
+        query,
+        targets,
+        symmetric=formula.symmetric,
+        frame_pool=formula.frame_pool,
+        video_pool=formula.video_pool,
+        comparator=formula.comparator,
+    )
 
 
 @dataclass
@@ -52,7 +119,7 @@ class Answers:
 
 
 def score_videos(
-    model: ViSiL,
+    system: System[Any] | ViSiL,
     read: Read,
     queries: Sequence[str],
     candidates: Candidates,
@@ -60,21 +127,22 @@ def score_videos(
     *,
     targets: Sequence[str] | None = None,
 ) -> Answers:
-    """CS_v of each query and each of its candidates, equal to :meth:`visil.ViSiL.scores`.
+    """Scores of each query and each of its candidates; of a model, equal to :meth:`visil.ViSiL.scores`.
 
     Each block of targets is read once for as many queries as fit into memory, and each core takes a query.
     ``targets``, in order, are those of a larger run that this one is part of: blocks are then cut as there.
     """
-    reader = _Reader(model, read)
+    chosen: System[Any] = ModelSystem(system) if isinstance(system, ViSiL) else system
+    reader = _Reader(chosen, read)
     scores: dict[str, QueryScores] = {}
-    with _cores(model) as each:
-        for held in _blocks(queries, reader, QUERY_BYTES):
-            scores |= _score_held(model, reader, held, candidates, each, progress, targets)
+    with _cores(chosen) as each:
+        for held in reader.blocks(queries, QUERY_BYTES):
+            scores |= _score_held(chosen, reader, held, candidates, each, progress, targets)
     return Answers(Predictions(scores), reader.unreadable)
 
 
 def _score_held(
-    model: ViSiL,
+    system: System[Any],
     reader: _Reader,
     held: Block,
     candidates: Candidates,
@@ -82,7 +150,7 @@ def _score_held(
     progress: OnPairs | None,
     targets: Sequence[str] | None,
 ) -> dict[str, QueryScores]:
-    """Scores of queries whose vectors are at hand, in one pass over their candidates."""
+    """Scores of queries whose descriptions are at hand, in one pass over their candidates."""
     wanted = {query: frozenset(candidates(query)) for query, _ in held}
     if targets is None:
         targets = sorted(frozenset().union(*wanted.values()))
@@ -107,16 +175,18 @@ def _score_held(
             keep(query, [some[place] for place in chosen], row[chosen])
         tell(len(some))
 
-    if gpu_scoring.suits(model, held, wanted, len(targets)):
-        targets = gpu_scoring.score(model, held, targets, reader.features, on_gpu)
+    formula = system.formula
+    if formula is not None and gpu_scoring.suits(formula, system.device, held, wanted, len(targets)):
+        targets = gpu_scoring.score(formula, system.device, held, targets, reader.description, on_gpu)
 
-    def score(query: tuple[str, Tensor], block: Block) -> list[float]:
-        return _scored(model, query[1], [v for target, v in block if target in wanted[query[0]]])
+    def score(query: tuple[str, Any], block: Block) -> NDArray[np.float64]:
+        own = [description for target, description in block if target in wanted[query[0]]]
+        return system.scores(query[1], own) if own else np.empty(0)
 
-    for block in _blocks(targets, reader, BLOCK_BYTES):
+    for block in reader.blocks(targets, inf if system.collection_wide else BLOCK_BYTES):
         found = each(partial(score, block=block), held)
         for (query, _), some in zip(held, found, strict=True):
-            keep(query, [t for t, _ in block if t in wanted[query]], np.array(some, np.float64))
+            keep(query, [target for target, _ in block if target in wanted[query]], some)
         tell(len(block))
     return {query: QueryScores(names[query], np.concatenate(values[query])) for query in wanted}
 
@@ -129,7 +199,7 @@ def find_segments(
     progress: OnPairs | None = None,
 ) -> Answers:
     """Scores of each query and its candidates, and where they match: :meth:`visil.ViSiL.compare_many`."""
-    reader = _Reader(model, read)
+    reader = _Reader(ModelSystem(model), read)
     scores: dict[str, QueryScores] = {}
     segments: dict[Pair, list[Segment]] = {}
     for number, query in enumerate(queries):
@@ -148,10 +218,10 @@ def find_segments(
 
 
 class _Reader:
-    """Reads features, checks them, and remembers which could not be had and how far the work is."""
+    """Reads and describes videos, and remembers which could not be had and how far the work is."""
 
-    def __init__(self, model: ViSiL, read: Read) -> None:
-        self.model = model
+    def __init__(self, system: System[Any], read: Read) -> None:
+        self.system = system
         self._read = read
         self.unreadable: set[str] = set()
         self.pairs = 0
@@ -161,9 +231,37 @@ class _Reader:
         found = None if name in self.unreadable else self._read(name)
         if found is None:
             self.unreadable.add(name)
-        else:
-            comparing.check(self.model, found, "video")
         return found
+
+    def description(self, name: str) -> Any:
+        """None where the features cannot be had."""
+        features = self.features(name)
+        return None if features is None else self.system.describe(features)
+
+    def blocks(self, names: Sequence[str], limit: float) -> Iterator[Block]:
+        """Videos with their descriptions, so many bytes of features at a time.
+
+        Region vectors are put where the system computes, in single precision; those of a video that is too long for a
+        block stay where they are mapped, and are converted strip by strip.
+        """
+        system = self.system
+        block: Block = []
+        held = 0
+        for name in names:
+            features = self.features(name)
+            if features is None:
+                continue
+            size = 4 * features.vectors.numel()
+            if block and held + size > limit:
+                yield block
+                block, held = [], 0
+            description = system.describe(features)
+            if system.formula is not None and size <= limit:
+                description = description.to(system.device, torch.float32)
+            block.append((name, description))
+            held += size
+        if block:
+            yield block
 
 
 def _readable(names: Sequence[str], reader: _Reader, kept: list[str]) -> Iterator[VideoFeatures]:
@@ -175,14 +273,15 @@ def _readable(names: Sequence[str], reader: _Reader, kept: list[str]) -> Iterato
 
 
 @contextmanager
-def _cores(model: ViSiL) -> Iterator[Each]:
+def _cores(system: System[Any]) -> Iterator[Each]:
     """Something like ``map`` that gives each core items of its own.
 
     On a processor, as many threads as torch would use for one product, each with products of its own: threads that
-    share a product wait for each other at its end, and most of all where other programs run beside.
+    share a product wait for each other at its end, and most of all where other programs run beside. Systems that look
+    at all targets at once may remember them from one query to the next, so that these take queries in turn.
     """
     threads = torch.get_num_threads()
-    if model.device.type != "cpu" or threads < 2:
+    if system.device.type != "cpu" or threads < 2 or system.collection_wide:
         yield map
         return
     torch.set_num_threads(1)
@@ -191,36 +290,3 @@ def _cores(model: ViSiL) -> Iterator[Each]:
             yield pool.map
     finally:
         torch.set_num_threads(threads)
-
-
-def _blocks(names: Sequence[str], reader: _Reader, limit: int) -> Iterator[Block]:
-    """Videos with their vectors, where the model is and in the arithmetic's precision, some bytes at a time."""
-    block: Block = []
-    held = 0
-    for name in names:
-        features = reader.features(name)
-        if features is None:
-            continue
-        size = 4 * features.vectors.numel()
-        if block and held + size > limit:
-            yield block
-            block, held = [], 0
-        long = size > limit  # alone in its block, and left where it is mapped: strips convert it
-        vectors = features.vectors if long else features.vectors.to(reader.model.device, torch.float32)
-        block.append((name, vectors))
-        held += size
-    if block:
-        yield block
-
-
-def _scored(model: ViSiL, query: Tensor, targets: list[Tensor]) -> list[float]:
-    config, device = model.config, model.device
-    scores = matrix_scores(
-        query.to(device),
-        [target.to(device) for target in targets],
-        symmetric=config.symmetric,
-        frame_pool=config.frame_pool,
-        video_pool=config.video_pool,
-        comparator=model.comparator,
-    )
-    return scores.tolist()

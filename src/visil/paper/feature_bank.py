@@ -1,23 +1,30 @@
-"""Features of every video of a benchmark on disk, in half precision: made once, whatever tables follow."""
+"""Features of every video of a benchmark, in files such as collections have: made once, whatever tables follow.
+
+Several videos are read and embedded at once, and one file is written for each video and kind of features; a run that
+was stopped goes on with what is missing.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import torch
 
+from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
-from visil.errors import FileError, UsageError, VideoError
-from visil.files import replacing
+from visil.errors import FileError, IndexFolderError, UsageError, VideoError
+from visil.kernels.cores import on_all_cores, usable_cores
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
-from visil.paper.features import SUFFIXES, WIDTHS, FeatureMaker, fitted, split_kind
-from visil.paper.sources import Videos
+from visil.paper.feature_kinds import SUFFIXES, WIDTHS, FeatureMaker, fitted, split_kind
+from visil.paper.videos import Videos
 
 FITTED_ON = 1_000_000
 """Vectors that a PCA is fitted on, at most about."""
@@ -73,6 +80,7 @@ class FeatureBank:
         self, videos: Videos, folder: Path, networks: Networks, progress: OnVideos | None = None
     ) -> None:
         self.videos, self.folder, self.networks, self.progress = videos, folder, networks, progress
+        self._store = FeatureStore(folder)
         self.unreadable: set[str] = set()
         self._fitted: dict[str, Whitening] = {}
         _make(folder)
@@ -88,37 +96,51 @@ class FeatureBank:
     def prepare(self, kinds: Iterable[str]) -> None:
         """Make what is missing of these kinds, all of them from one pass over each video."""
         bases = list(dict.fromkeys(split_kind(kind)[0] for kind in kinds))
-        missing = {
-            name: [base for base in bases if not self._file(name, base).exists()]
-            for name in self.ids
-            if name not in self.unreadable
-        }
-        missing = {name: own for name, own in missing.items() if own}
+        missing: dict[str, dict[str, str]] = {}
+        for name in self.ids:
+            keys = {base: self._key(name, base) for base in bases if name not in self.unreadable}
+            own = {base: key for base, key in keys.items() if not self._store.path(key).exists()}
+            if own:
+                missing[name] = own
         if not missing:
             return
+        self._store.clear_leftovers()
         maker = self.networks.maker([base for base in bases if any(base in own for own in missing.values())])
-        for done, name in enumerate(missing, 1):
+        done, lock = 0, threading.Lock()
+
+        def embed(name: str) -> None:
+            nonlocal done
             try:
                 found = self.videos.raw(name, maker)
             except VideoError as error:
-                self.unreadable.add(name)
-                self.videos.failed.append((error.path, error.reason))
+                with lock:
+                    self.unreadable.add(name)
+                    self.videos.failed.append((error.path, error.reason))
             else:
-                for base, features in found.items():
-                    _write(self._file(name, base), features)
-            if self.progress is not None:
-                self.progress(done, len(missing), name)
+                for base, key in missing[name].items():
+                    self._write(key, found[base])
+            with lock:
+                done += 1
+                if self.progress is not None:
+                    self.progress(done, len(missing), name)
+
+        if maker.device.type == "cpu":
+            on_all_cores(embed, list(missing), on=maker.device)
+            return
+        with ThreadPoolExecutor(usable_cores(), "visil-embed") as pool:
+            for _ in pool.map(embed, missing):
+                pass
 
     def features(self, name: str, kind: str) -> VideoFeatures:
         """Features of an id, in single precision; :meth:`prepare` was called for the kind."""
         base, suffix = split_kind(kind)
-        found = _read(self._file(name, base), name)
+        found = self._read(name, base)
         if not suffix:
             return found
         if kind not in self._fitted:
             self._fitted[kind] = self._fit(base, whiten=SUFFIXES[suffix])
         vectors = self._fitted[kind](found.vectors)
-        return VideoFeatures(vectors, found.timestamps, found.duration, found.path, found.blank)
+        return VideoFeatures(vectors, found.timestamps, None, name, found.blank)
 
     def readable(self, names: Iterable[str]) -> list[str]:
         """Those of some ids that have features."""
@@ -155,33 +177,31 @@ class FeatureBank:
             raise UsageError("there are no videos to learn from: give --training")
         yield from (self.features(name, base) for name in names)
 
-    def _file(self, name: str, base: str) -> Path:
+    def _key(self, name: str, base: str) -> str:
+        """What the features of an id are kept under: changes whenever they would."""
         text = "\n".join((base, self.networks.key(base), self.videos.key(name)))
-        return (
-            self.folder
-            / f"{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.safetensors"
-        )
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
+    def _write(self, key: str, features: VideoFeatures) -> None:
+        writer = self._store.writer(key)
+        blank = features.blank if features.blank is not None else torch.zeros(len(features), dtype=torch.bool)
+        times = features.timestamps
+        try:
+            writer.append(features.vectors, times.numpy(), blank)
+            writer.finish(float(times[-1]) if features.duration is None else features.duration)
+        except BaseException:
+            writer.discard()
+            raise
 
-def _write(path: Path, features: VideoFeatures) -> None:
-    from safetensors.torch import save_file
-
-    tensors = {"vectors": features.vectors.half().contiguous(), "times": features.timestamps.contiguous()}
-    if features.blank is not None:
-        tensors["blank"] = features.blank.contiguous()
-    with replacing(path) as fresh:
-        save_file(tensors, fresh)
-
-
-def _read(path: Path, name: str) -> VideoFeatures:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        tensors = load_file(path)
-        return VideoFeatures(tensors["vectors"].float(), tensors["times"], None, name, tensors.get("blank"))
-    except (OSError, SafetensorError, KeyError) as error:
-        raise FileError(path, "is missing or damaged: delete it and run again") from error
+    def _read(self, name: str, base: str) -> VideoFeatures:
+        key = self._key(name, base)
+        try:
+            found = self._store.read(key)
+        except IndexFolderError as error:
+            raise FileError(
+                self._store.path(key), "is missing or damaged: delete it and run again"
+            ) from error
+        return VideoFeatures(found.vectors.float(), found.timestamps, None, name, found.blank)
 
 
 def _make(folder: Path) -> None:

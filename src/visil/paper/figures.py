@@ -1,4 +1,5 @@
-"""The paper's figures on a workbench: precision over recall, matrices of pairs, attention, curves and times."""
+"""The paper's figures on an experiment: mistakes (4), curves of the ablation (5), attention (6), matrices (7), and
+precision over recall."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -18,41 +18,43 @@ from visil.evaluation.metrics import interpolated_precision
 from visil.evaluation.predictions import Scores
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
-from visil.paper.builtin import BuiltIn
-from visil.paper.short_training import Refined
-from visil.paper.sources import BuiltInVideos
-from visil.paper.tables import MadeRow, MadeTable, Value
-from visil.paper.timing import STAGES
-from visil.paper.workbench import Unavailable, Workbench
+from visil.paper.ablation import CURVES
+from visil.paper.baselines.visil_systems import RefinedSystem
+from visil.paper.built_in import BuiltIn
+from visil.paper.experiment import Experiment, Unavailable
+from visil.paper.tables import MadeRow, MadeTable, Value, flat
+from visil.paper.videos import BuiltInVideos
 from visil.plots.attention_figure import attention_figure
 from visil.plots.heat import HEAT
-from visil.plots.panels import FAINT, INK
+from visil.plots.panels import INK
 
-LINES = ("#1f5f8b", "#d9772b", "#4a9d5b", "#8a5aa8", "#c23b4b", "#7a7f87", "#b59a2b", "#3fa7b5", "#1b1f27")
+MISTAKES = 6
+"""Pairs in the picture of mistakes."""
+
 POINTS = 21
 ATTENDED = 6
 """Frames in the picture of attention, each of another video."""
 
 
-def make_precision_recall(bench: Workbench, systems: Sequence[str]) -> MadeTable:
+def precision_recall_table(experiment: Experiment, systems: Sequence[str]) -> MadeTable:
     """Interpolated precision at 21 recalls for duplicate scenes (DSVR): :func:`precision_recall` of each system."""
-    benchmark = bench.videos.benchmark
+    benchmark = experiment.videos.benchmark
     recalls = [f"{recall:.2f}" for recall in np.linspace(0, 1, POINTS)]
-    bench.prepare(dict.fromkeys(systems))
+    experiment.prepare(dict.fromkeys(systems))
     rows = []
     for name in systems:
         try:
-            scores = bench.predictions(name).scores
+            scores = experiment.predictions(name).scores
         except Unavailable as error:
             rows.append(MadeRow(name, {}, {}, str(error)))
             continue
-        mean = precision_recall(bench, scores).tolist()
+        mean = precision_recall(experiment, scores).tolist()
         ours: dict[str, Value] = dict(zip(recalls, mean, strict=True))
         rows.append(MadeRow(name, ours, {}))
     return MadeTable(
         "pr-curves",
         f"Precision over recall, DSVR, {_how(benchmark)}",
-        bench.videos.described,
+        experiment.videos.described,
         "FIVR-200K",
         recalls,
         [],
@@ -60,13 +62,13 @@ def make_precision_recall(bench: Workbench, systems: Sequence[str]) -> MadeTable
     )
 
 
-def precision_recall(bench: Workbench, scores: Scores) -> NDArray[np.float64]:
+def precision_recall(experiment: Experiment, scores: Scores) -> NDArray[np.float64]:
     """As FIVR's authors draw it, the mean over queries; on the built-in benchmark all pairs in one ranking.
 
     A query with one video to find has the same precision at every recall: a mean of such lines would say nothing.
     """
-    benchmark = bench.videos.benchmark
-    database = frozenset(bench.bank.readable(sorted(benchmark.database)))
+    benchmark = experiment.videos.benchmark
+    database = frozenset(experiment.bank.readable(sorted(benchmark.database)))
     rankings = []
     for query, row in scores.items():
         relevant = duplicates_of(benchmark, query) & database
@@ -83,92 +85,87 @@ def _how(benchmark: Benchmark) -> str:
     return "all pairs in one ranking" if isinstance(benchmark, BuiltIn) else "mean over queries"
 
 
-def precision_recall_figure(table: MadeTable) -> Figure:
-    """A line for each system."""
-    figure, axes = _one_panel(table.title)
-    lines = [row for row in table.rows if row.ours]
-    for number, row in enumerate(lines):
-        values = [float(value) for value in row.ours.values() if isinstance(value, float)]
-        axes.plot(
-            np.linspace(0, 1, len(values)),
-            values,
-            color=LINES[number % len(LINES)],
-            linestyle="-" if number < len(LINES) else "--",
-            linewidth=1.5,
-            label=row.label,
+def figure_4(experiment: Experiment, system: str = "model") -> tuple[MadeTable, Figure]:
+    """Figure 4: the pairs that a system finds most alike of those that are not duplicates by the truth, one a query.
+
+    In the paper these are mistakes of the annotation, seen by looking at them; here they are put where they can be
+    looked at. On the built-in benchmark, whose truth is known, they are mistakes of the system.
+    """
+    pairs = unannotated(experiment, system)[:MISTAKES]
+    if not pairs:
+        raise UsageError(
+            "every pair of this benchmark is annotated as a duplicate: there is no mistake to show"
         )
-    axes.set_xlabel("recall", fontsize=8.5, color=FAINT)
-    axes.set_ylabel("precision", fontsize=8.5, color=FAINT)
-    axes.set_xlim(0, 1.005)
-    axes.set_ylim(0, 1.02)
-    axes.legend(fontsize=7.5, frameon=False, loc="lower left")
-    return figure
-
-
-def curve_figure(table: MadeTable, sign: str) -> Figure:
-    """A line for each task over the values of γ, r or W."""
-    figure, axes = _one_panel(table.title)
-    labels = [row.label for row in table.rows]
-    for number, column in enumerate(table.columns):
-        values = [float(row.ours.get(column) or 0) for row in table.rows]
-        axes.plot(labels, values, marker="o", markersize=4, color=LINES[number % len(LINES)], label=column)
-    axes.set_xlabel(sign, fontsize=8.5, color=FAINT)
-    axes.set_ylabel("mAP", fontsize=8.5, color=FAINT)
-    axes.legend(fontsize=7.5, frameon=False)
-    return figure
-
-
-def time_figure(table: MadeTable) -> Figure:
-    """Stages laid end to end: of a video on the left, of a pair on the right."""
-    figure = Figure((8.2, 2.6), facecolor="white", layout="constrained")
-    panels = figure.subplots(1, 2)
-    labels = [row.label for row in table.rows[::-1]]
-    for axes, unit, what in zip(panels, ("s", "ms"), ("a video", "a pair"), strict=True):
-        stages = [stage for stage in STAGES if stage.endswith(f" {unit}")]
-        left = np.zeros(len(labels))
-        for number, stage in enumerate(stages):
-            values = np.array([float(row.ours.get(stage) or 0) for row in table.rows[::-1]])
-            name = stage.removesuffix(f" {unit}")
-            axes.barh(labels, values, left=left, height=0.6, color=LINES[number], label=name)
-            left += values
-        _plain(axes)
-        axes.set_title(f"{what}, {unit}", fontsize=9, color=INK, loc="left")
-        axes.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
-    figure.suptitle(table.title, fontsize=10.5, color=INK, x=0.01, ha="left")
-    return figure
-
-
-def make_matrices(bench: Workbench) -> tuple[MadeTable, Figure]:
-    """Figure 7: S_f and the network's output for a copy, a pair of one scene where there is one, and strangers."""
-    model = bench.trained("ViSiL_v")
-    system = Refined(model, "ViSiL_v")
-    bench.bank.prepare([system.reads])
-    pairs = example_pairs(bench)
-    rows: list[MadeRow] = []
-    figure = Figure((7.4, 0.5 + 2.5 * len(pairs)), facecolor="white", layout="constrained")
-    panels = figure.subplots(len(pairs), 3, squeeze=False, width_ratios=(1.1, 1, 1))
-    matches = [
-        model.compare(*(_refined(bench, system, name) for name in (query, target)))
-        for _, query, target in pairs
+    rows = [
+        MadeRow(f"{query}, {target}", {"score": score, "rank": str(rank)}, {})
+        for score, rank, query, target in pairs
     ]
-    limits = [_limits([np.asarray(match.frame_matrix) for match in matches])]
-    limits.append(_limits([np.asarray(match.output_matrix) for match in matches]))
-    for axes, (kind, query, target), match in zip(panels, pairs, matches, strict=True):
-        rows.append(MadeRow(f"{kind}: {query}, {target}", {"score": float(match.score)}, {}))
-        _draw_pair(axes, bench, kind, query, target, match, limits)
-    figure.suptitle("Input and output of ViSiL_v", fontsize=10.5, color=INK, x=0.01, ha="left")
+    figure = Figure((7.4, 0.5 + 1.5 * len(pairs)), facecolor="white", layout="constrained")
+    for axes, (score, rank, query, target) in zip(
+        figure.subplots(len(pairs), 2, squeeze=False), pairs, strict=True
+    ):
+        for panel, name in zip(axes, (query, target), strict=True):
+            frames = strip(experiment, name)
+            if frames is not None:
+                panel.imshow(frames, aspect="equal")
+            panel.set_axis_off()
+        axes[0].set_title(short(query), fontsize=7.5, color=INK, loc="left")
+        axes[1].set_title(
+            f"{short(target)}: score {score:.3f}, rank {rank}", fontsize=7.5, color=INK, loc="left"
+        )
+    title = f"Not duplicates by the annotation, yet alike to {system}"
+    figure.suptitle(title, fontsize=10.5, color=INK, x=0.01, ha="left")
+    note = "Pairs that share a scene but no footage are among them where the truth knows only footage."
     table = MadeTable(
-        "matrices", "Input and output of ViSiL_v", bench.videos.described, "FIVR-200K", ["score"], [], rows
+        "mistakes", title, experiment.videos.described, "FIVR-200K", ["score", "rank"], [], rows, note
     )
     return table, figure
 
 
-def make_attention(bench: Workbench) -> tuple[MadeTable, Figure]:
+def unannotated(experiment: Experiment, system: str) -> list[tuple[float, int, str, str]]:
+    """(score, rank, query, target) of each query's highest target that is no duplicate, highest scores first."""
+    benchmark = experiment.videos.benchmark
+    experiment.prepare({system: None})
+    database = frozenset(experiment.bank.readable(sorted(benchmark.database)))
+    found = []
+    for query, row in experiment.predictions(system).scores.items():
+        ranked = RankedTargets(row, database, but=query)
+        wrong = np.flatnonzero(~ranked.flags(duplicates_of(benchmark, query)))
+        if len(wrong):
+            best = wrong[np.argmax(ranked.values[wrong])]
+            rank = int((ranked.values > ranked.values[best]).sum()) + 1
+            found.append((float(ranked.values[best]), rank, query, ranked.targets[best]))
+    return sorted(found, key=lambda pair: (-pair[0], pair[2]))
+
+
+def figure_5(name: str, experiment: Experiment, values: Sequence[float] | None = None) -> MadeTable:
+    """Figure 5 of the supplementary: ViSiL_v trained with other γ, r or W, one model a point.
+
+    A model is trained for each value, unless it lies in the output folder already.
+    """
+    curve = CURVES[name]
+    rows = []
+    for value in values or curve.values:
+        if curve.setting == "window" and (value != round(value) or value < 4):
+            raise UsageError(f"W must be a whole number of at least 4 frames, not {value:g}")
+        training = experiment.training.with_setting(curve.setting, value)
+        folder = "ViSiL_v" if training == experiment.training else f"ViSiL_v-{name}-{value:g}"
+        model = experiment.trained("ViSiL_v", training, folder)
+        found = experiment.figures_of(model, f"ViSiL_v {curve.sign} {value:g}")
+        rows.append(
+            MadeRow(f"{value:g}", flat({key: one for key, one in found.items() if key != "edits"}), {})
+        )
+    columns = list(dict.fromkeys(column for row in rows for column in row.ours))
+    title = f"ViSiL_v trained with other {curve.sign}"
+    return MadeTable(name, title, experiment.videos.described, "FIVR-5K", columns, [], rows, curve.paper_says)
+
+
+def figure_6(experiment: Experiment) -> tuple[MadeTable, Figure]:
     """Figure 6: frames of some videos under the attention of ViSiL_v."""
-    videos = bench.videos
+    videos = experiment.videos
     if not isinstance(videos, BuiltInVideos):
         raise UsageError("the picture of attention is made from the built-in benchmark: leave --dataset out")
-    model = bench.trained("ViSiL_v")
+    model = experiment.trained("ViSiL_v")
     names = sorted(videos.benchmark.database)
     names = names[:: max(1, len(names) // ATTENDED)][:ATTENDED]
     frames = []
@@ -188,6 +185,37 @@ def make_attention(bench: Workbench) -> tuple[MadeTable, Figure]:
     return table, attention_figure(pictures.numpy(), weights.double().numpy(), None)
 
 
+def figure_7(experiment: Experiment) -> tuple[MadeTable, Figure]:
+    """Figure 7: S_f and the network's output for a copy, a pair of one scene where there is one, and strangers."""
+    model = experiment.trained("ViSiL_v")
+    system = RefinedSystem(model, "ViSiL_v")
+    experiment.bank.prepare([system.reads])
+    pairs = example_pairs(experiment)
+    rows: list[MadeRow] = []
+    figure = Figure((7.4, 0.5 + 2.5 * len(pairs)), facecolor="white", layout="constrained")
+    panels = figure.subplots(len(pairs), 3, squeeze=False, width_ratios=(1.1, 1, 1))
+    matches = [
+        model.compare(*(_refined(experiment, system, name) for name in (query, target)))
+        for _, query, target in pairs
+    ]
+    limits = [_limits([np.asarray(match.frame_matrix) for match in matches])]
+    limits.append(_limits([np.asarray(match.output_matrix) for match in matches]))
+    for axes, (kind, query, target), match in zip(panels, pairs, matches, strict=True):
+        rows.append(MadeRow(f"{kind}: {query}, {target}", {"score": float(match.score)}, {}))
+        _draw_pair(axes, experiment, kind, query, target, match, limits)
+    figure.suptitle("Input and output of ViSiL_v", fontsize=10.5, color=INK, x=0.01, ha="left")
+    table = MadeTable(
+        "matrices",
+        "Input and output of ViSiL_v",
+        experiment.videos.described,
+        "FIVR-200K",
+        ["score"],
+        [],
+        rows,
+    )
+    return table, figure
+
+
 def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
     """What DSVR has to find, on the benchmarks that have it."""
     match benchmark:
@@ -200,11 +228,11 @@ def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
     )
 
 
-def example_pairs(bench: Workbench) -> list[tuple[str, str, str]]:
+def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:
     """(kind, query, target): a copy, one of the same scene where the truth has any, and a stranger."""
-    benchmark = bench.videos.benchmark
-    queries = bench.bank.readable(benchmark.queries)
-    targets = bench.bank.readable(sorted(benchmark.database))
+    benchmark = experiment.videos.benchmark
+    queries = experiment.bank.readable(benchmark.queries)
+    targets = experiment.bank.readable(sorted(benchmark.database))
     pairs: list[tuple[str, str, str]] = []
     related: frozenset[str] = frozenset()
     for query in queries[len(queries) // 2 :] + queries:
@@ -227,14 +255,14 @@ def example_pairs(bench: Workbench) -> list[tuple[str, str, str]]:
     return pairs
 
 
-def _refined(bench: Workbench, system: Refined, name: str) -> VideoFeatures:
-    features = bench.bank.features(name, system.reads)
+def _refined(experiment: Experiment, system: RefinedSystem, name: str) -> VideoFeatures:
+    features = experiment.bank.features(name, system.reads)
     return VideoFeatures(system.describe(features).clone(), features.timestamps, None, name, features.blank)
 
 
 def _draw_pair(
     axes: NDArray[np.object_],
-    bench: Workbench,
+    experiment: Experiment,
     kind: str,
     query: str,
     target: str,
@@ -242,7 +270,7 @@ def _draw_pair(
     limits: Sequence[Normalize],
 ) -> None:
     first, second, third = axes
-    strips = strip(bench, query), strip(bench, target)
+    strips = strip(experiment, query), strip(experiment, target)
     if strips[0] is not None and strips[1] is not None:
         first.imshow(np.concatenate([strips[0], strips[1]], axis=0), aspect="equal")
     first.set_title(f"{kind}\n{short(query)}\n{short(target)}", fontsize=7.5, color=INK, loc="left")
@@ -266,11 +294,11 @@ def _limits(matrices: Sequence[NDArray[np.floating]]) -> Normalize:
     return Normalize(low, max(high, low + 1e-6))
 
 
-def strip(bench: Workbench, name: str) -> NDArray[np.uint8] | None:
+def strip(experiment: Experiment, name: str) -> NDArray[np.uint8] | None:
     """Two frames side by side."""
-    if not isinstance(bench.videos, BuiltInVideos):
+    if not isinstance(experiment.videos, BuiltInVideos):
         return None
-    images, _ = bench.videos.frames(name)
+    images, _ = experiment.videos.frames(name)
     chosen = images[[len(images) // 4, min(3 * len(images) // 4, len(images) - 1)]].numpy()
     return np.concatenate(list(chosen), axis=1)
 
@@ -278,19 +306,3 @@ def strip(bench: Workbench, name: str) -> NDArray[np.uint8] | None:
 def short(name: str) -> str:
     """A name that fits above a picture."""
     return name if len(name) <= 28 else "…" + name[-27:]
-
-
-def _one_panel(title: str) -> tuple[Figure, Axes]:
-    figure = Figure((5.6, 4.2), facecolor="white", layout="constrained")
-    axes = figure.subplots()
-    _plain(axes)
-    axes.grid(color="#e9ecf0", linewidth=0.8)
-    axes.set_title(title, fontsize=10, color=INK, loc="left")
-    return figure, axes
-
-
-def _plain(axes: Axes) -> None:
-    axes.tick_params(labelsize=7.5, labelcolor=FAINT, color=FAINT, length=2)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.set_axisbelow(True)

@@ -8,35 +8,28 @@ the order of rows is what such a table can show, not the height of its figures.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-
-import torch
-from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.files import replacing
 from visil.model.config import ViSiLConfig
-from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores
-from visil.paper.baselines.visil_systems import ViSiLSystem
+from visil.paper.ablation import Setting
+from visil.paper.baselines.visil_systems import RAW as BASE
 from visil.paper.feature_bank import FeatureBank
-from visil.paper.features import stages_of
+from visil.paper.feature_kinds import stages_of
 from visil.training.config import DataConfig, LossConfig, ModelConfig, OptimConfig, Part, TrainConfig
 from visil.video import Sampling
 
-BASE = "l3-imac"
-"""Raw features that these models start from."""
-
 DONE = "lesson.json"
-"""What a finished model in its folder was trained with."""
+"""In the folder of a finished model: the settings that it was trained with."""
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """A short training; γ, r and W are the paper's."""
+class ShortTraining:
+    """Settings of a short training; γ (margin), r (regularisation) and W (window) are the paper's."""
 
     epochs: int = 2
     triplets: int = 100
@@ -48,28 +41,18 @@ class Lesson:
     fps: float = 1.0
     seed: int = 0
 
-
-class Refined:
-    """A finished model on the raw region vectors of its backbone; nothing more is learned."""
-
-    def __init__(self, model: ViSiL, name: str) -> None:
-        self.name, self.reads, self.model = name, BASE, model
-        self._system = ViSiLSystem(model, name)
-
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Nothing: the model is finished."""
-
-    @torch.inference_mode()
-    def describe(self, video: VideoFeatures) -> Tensor:
-        """Region vectors, whitened and weighted as the model does."""
-        return self.model.refine(video.vectors.float().to(self.model.device)).cpu()
-
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
-        """CS_v with each target."""
-        return self._system.scores(query, targets)
+    def with_setting(self, setting: Setting, value: float) -> ShortTraining:
+        """The same with another γ, r or W."""
+        match setting:
+            case "margin":
+                return replace(self, margin=value)
+            case "regularisation":
+                return replace(self, regularisation=value)
+            case "window":
+                return replace(self, window=round(value))
 
 
-class School:
+class ShortTrainer:
     """Trains models on the learning part of a benchmark, each once: kept below ``folder``."""
 
     def __init__(
@@ -85,27 +68,27 @@ class School:
         self.cache = cache or folder / "frames"
         self.tell = tell
 
-    def model(self, name: str, row: ViSiLConfig, lesson: Lesson | None = None) -> ViSiL:
-        """The row of a table as a model: as it is where it has nothing to train, else trained by ``lesson``.
+    def model(self, name: str, row: ViSiLConfig, training: ShortTraining | None = None) -> ViSiL:
+        """The row of a table as a model: as it is where it has nothing to train, else trained by ``training``.
 
         ``row`` says which parts it has and how it pools; backbone, regions and width are the benchmark's. ``name`` is
         that of its folder; the same name with other settings is trained anew.
         """
-        lesson = lesson or Lesson()
-        start = self._start(row, lesson.fps)
+        training = training or ShortTraining()
+        start = self._start(row, training.fps)
         if row.attention is None and row.comparator is None:
             return start
         folder = self.folder / name
-        wanted = {**asdict(lesson), "row": row.to_json(), "of": self._identity()}
-        if _lesson(folder) == wanted:
+        wanted = {**asdict(training), "row": row.to_json(), "of": self._identity()}
+        if _settings_in(folder) == wanted:
             return ViSiL.from_pretrained(folder).eval()
         self.tell(f"training {name}")
-        self._train(folder, start, row, lesson)
+        self._train(folder, start, row, training)
         with replacing(folder / DONE) as fresh:
             fresh.write_text(json.dumps(wanted), "utf-8")
         return ViSiL.from_pretrained(folder).eval()
 
-    def _train(self, folder: Path, start: ViSiL, row: ViSiLConfig, lesson: Lesson) -> None:
+    def _train(self, folder: Path, start: ViSiL, row: ViSiLConfig, training: ShortTraining) -> None:
         from visil.training.run import train
 
         files = self.bank.videos.learning_files
@@ -120,19 +103,19 @@ class School:
                 data=DataConfig(
                     videos=tuple(files),
                     held_out=0.2,
-                    window=lesson.window,
-                    triplets=lesson.triplets,
+                    window=training.window,
+                    triplets=training.triplets,
                     words=200,
                     cache=str(self.cache),
                 ),
                 model=ModelConfig(
                     start=str(folder / "start"), name=row.name, attention=None, comparator=None
                 ),
-                loss=LossConfig(margin=lesson.margin, regularisation=lesson.regularisation),
+                loss=LossConfig(margin=training.margin, regularisation=training.regularisation),
                 optim=OptimConfig(
-                    epochs=lesson.epochs, batch=lesson.batch, lr=lesson.learning_rate, trainable=trained
+                    epochs=training.epochs, batch=training.batch, lr=training.learning_rate, trainable=trained
                 ),
-                seed=lesson.seed,
+                seed=training.seed,
                 out=str(folder),
                 device=str(self.bank.networks.device),
             ),
@@ -167,7 +150,7 @@ class School:
         return repr((self.bank.networks.key(BASE), [videos.key(name) for name in videos.learning]))
 
 
-def _lesson(folder: Path) -> dict[str, object] | None:
+def _settings_in(folder: Path) -> dict[str, object] | None:
     try:
         found = json.loads((folder / DONE).read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,22 +1,22 @@
-"""The paper's tables as lists of names, and how one is made on a workbench."""
+"""The paper's tables as lists of names, and how one is made on an experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures
-from visil.paper import paper_numbers
-from visil.paper.paper_numbers import PaperTable
-from visil.paper.workbench import Unavailable, Workbench
+from visil.paper import numbers
+from visil.paper.experiment import Experiment, Unavailable
+from visil.paper.numbers import PaperTable
 
 Value = float | str | None
 
 
 @dataclass(frozen=True)
-class Row:
+class RowSpec:
     """A row to be made: the system ``name``, called ``label`` in the table, on other features where ``reads``."""
 
     label: str
@@ -29,7 +29,7 @@ class TableSpec:
     """What a table of the paper compares, and on what."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[RowSpec, ...]
     note: str = ""
 
 
@@ -79,8 +79,8 @@ class MadeTable:
         return result | ({"note": self.note} if self.note else {})
 
 
-def _rows(*names: str) -> tuple[Row, ...]:
-    return tuple(Row(name, name) for name in names)
+def _rows(*names: str) -> tuple[RowSpec, ...]:
+    return tuple(RowSpec(name, name) for name in names)
 
 
 _POOLED = ("MP-AP/MP-AP", "AP-AP/MP-AP", "MP-AP/AP-AP", "AP-AP/AP-AP")
@@ -111,7 +111,7 @@ TABLES: dict[str, TableSpec] = {
         "The parts of ViSiL, one after the other",
         (
             *_rows("ViSiL_f", "ViSiL_f+W", "ViSiL_f+W+A", "ViSiL_sym", "ViSiL_v"),
-            Row("model at hand", "model"),
+            RowSpec("model at hand", "model"),
         ),
         _TRAINED,
     ),
@@ -126,7 +126,7 @@ TABLES: dict[str, TableSpec] = {
     "table-8": TableSpec("Action video retrieval", _rows("DML", "VReL", "DP", "TN", *_VISIL), _TRAINED),
     "table-9": TableSpec(
         "Pooling between frames / between videos (MP: best, AP: mean)",
-        tuple(Row(pools, f"ViSiL_v {pools}") for pools in _POOLED),
+        tuple(RowSpec(pools, f"ViSiL_v {pools}") for pools in _POOLED),
         _TRAINED,
     ),
     "systems": TableSpec(
@@ -135,36 +135,36 @@ TABLES: dict[str, TableSpec] = {
         f"{_TRAINED} QE averages a query with its ten nearest, which helps where a query has many videos to find.",
     ),
 }
-"""By name; Table 10 is made in :mod:`visil.paper.timing`."""
+"""By name; Table 10 is made in :mod:`visil.paper.stage_times`."""
 
 
-def make_table(name: str, bench: Workbench, systems: Sequence[str] | None = None) -> MadeTable:
+def make_table(name: str, experiment: Experiment, systems: Sequence[str] | None = None) -> MadeTable:
     """Run every row of a table; ``systems`` are other rows than its own."""
     spec = TABLES[name]
-    rows = _chosen(spec.rows, bench, systems) if name != "table-4" else spec.rows
-    paper = paper_numbers.TABLES.get(name, paper_numbers.SYSTEMS)
+    rows = _chosen(spec.rows, experiment, systems) if name != "table-4" else spec.rows
+    paper = numbers.TABLES.get(name, numbers.SYSTEMS)
     note = spec.note
     if name == "table-8":
-        if bench.networks.i3d_weights is not None:
-            rows = tuple(Row(row.label, row.name, "i3d") for row in rows)
+        if experiment.networks.i3d_weights is not None:
+            rows = tuple(RowSpec(row.label, row.name, "i3d") for row in rows)
         else:
             note += " Not on I3D features, as the paper's: --i3d-weights is not given."
     make = (
-        (lambda row: _without_and_with(bench, row))
+        (lambda row: _without_and_with(experiment, row))
         if name == "table-4"
-        else (lambda row: _figures(bench, row))
+        else (lambda row: _figures(experiment, row))
     )
     if name != "table-4":
-        bench.prepare({row.name: row.reads for row in rows})
-    return table_of(name, spec.title, bench, rows, make, paper, note)
+        experiment.prepare({row.name: row.reads for row in rows})
+    return table_of(name, spec.title, experiment, rows, make, paper, note)
 
 
 def table_of(
     name: str,
     title: str,
-    bench: Workbench,
-    rows: Sequence[Row],
-    make: Callable[[Row], dict[str, Value]],
+    experiment: Experiment,
+    rows: Sequence[RowSpec],
+    make: Callable[[RowSpec], dict[str, Value]],
     paper: PaperTable,
     note: str = "",
 ) -> MadeTable:
@@ -178,7 +178,7 @@ def table_of(
         made.append(MadeRow(row.label, ours, paper.row(row.label), why))
     columns = list(dict.fromkeys(column for row in made for column in row.ours))
     return MadeTable(
-        name, title, bench.videos.described, paper.dataset, columns, list(paper.columns), made, note
+        name, title, experiment.videos.described, paper.dataset, columns, list(paper.columns), made, note
     )
 
 
@@ -194,24 +194,26 @@ def flat(figures: Figures) -> dict[str, Value]:
     return found
 
 
-def _chosen(own: tuple[Row, ...], bench: Workbench, systems: Sequence[str] | None) -> tuple[Row, ...]:
+def _chosen(
+    own: tuple[RowSpec, ...], experiment: Experiment, systems: Sequence[str] | None
+) -> tuple[RowSpec, ...]:
     if systems:
-        known = bench.names()
+        known = experiment.names()
         for name in systems:
             if name not in known:
                 raise UsageError(f"unknown system {name!r}: choose one of {', '.join(known)}")
         return _rows(*systems)
-    return own or _rows(*bench.names())
+    return own or _rows(*experiment.names())
 
 
-def _figures(bench: Workbench, row: Row) -> dict[str, Value]:
-    return flat(bench.figures(row.name, row.reads))
+def _figures(experiment: Experiment, row: RowSpec) -> dict[str, Value]:
+    return flat(experiment.figures(row.name, row.reads))
 
 
-def _without_and_with(bench: Workbench, row: Row) -> dict[str, Value]:
-    """Table 4: ViSiL_v trained with r = 0, and with the r of the lesson."""
+def _without_and_with(experiment: Experiment, row: RowSpec) -> dict[str, Value]:
+    """Table 4: ViSiL_v trained with r = 0, and with the r of the training."""
     if row.label == "with L_reg":
-        return _figures(bench, Row(row.label, "ViSiL_v"))
-    lesson = replace(bench.lesson, regularisation=0.0)
-    model = bench.trained("ViSiL_v", lesson, "ViSiL_v-without-L_reg")
-    return flat(bench.judged(model, "ViSiL_v without L_reg"))
+        return _figures(experiment, RowSpec(row.label, "ViSiL_v"))
+    training = experiment.training.with_setting("regularisation", 0.0)
+    model = experiment.trained("ViSiL_v", training, "ViSiL_v-without-L_reg")
+    return flat(experiment.figures_of(model, "ViSiL_v without L_reg"))

@@ -14,7 +14,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.kernels import FrameMatrix
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores, checked
+from visil.paper.baselines.system import ComparedSystem, Scores, checked
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ class Alignment:
         return (top, bottom), (left, right)
 
 
-class MatrixSystem(ABC):
+class MatrixSystem(ComparedSystem, ABC):
     """A :class:`visil.paper.baselines.system.System` that reads S_f of ViSiL_f.
 
     ``threshold`` is the similarity from which two frames speak for a match. Where it is not given, ``learn`` sets it
@@ -62,6 +62,11 @@ class MatrixSystem(ABC):
             raise UsageError(f"threshold must be from 0 to below 1, not {threshold}")
         self.threshold = THRESHOLD if threshold is None else threshold
         self._fixed = threshold is not None
+
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Set the threshold, unless it was given or there are not two videos."""

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores, checked
+from visil.paper.baselines.system import ComparedSystem, Scores, checked
 
 BATCH_CELLS = 1 << 23
 """Values of padded targets that are transformed at once (32 MB)."""
@@ -39,7 +39,7 @@ BATCH_CELLS = 1 << 23
 TINY = 1e-12
 
 
-class CTE:
+class CTE(ComparedSystem):
     """Circulant temporal encoding over one vector for each frame."""
 
     name = "CTE"
@@ -49,9 +49,6 @@ class CTE:
         if not regularisation > 0:
             raise UsageError(f"regularisation must be above 0, not {regularisation}")
         self.regularisation = regularisation
-
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Nothing is learned."""
 
     def describe(self, video: VideoFeatures) -> Tensor:
         """The frame vectors, [T, C]."""

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores, checked
+from visil.paper.baselines.system import ComparedSystem, Scores, checked
 from visil.paper.baselines.triplets import FeatureTriplets
 
 LAYERS = (2000, 1000, 500)
@@ -30,7 +30,7 @@ MARGIN = 1.0
 WEIGHT_DECAY = 1e-5
 
 
-class DML:
+class DML(ComparedSystem):
     """One unit vector for a video, learned so that copies lie near each other."""
 
     def __init__(
@@ -49,6 +49,11 @@ class DML:
         self.layers, self.steps, self.batch = tuple(layers), steps, batch
         self.learning_rate = learning_rate
         self.network_: Embedding | None = None
+
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
 
     @torch.inference_mode(False)
     @torch.enable_grad()

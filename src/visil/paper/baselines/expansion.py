@@ -20,7 +20,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores, System
+from visil.paper.baselines.system import ComparedSystem, Scores, System
 
 Description = TypeVar("Description")
 
@@ -35,7 +35,7 @@ class Averages(Protocol):
         """The query's description averaged with those of its neighbours."""
 
 
-class QE(Generic[Description]):
+class QE(ComparedSystem, Generic[Description]):
     """A system with average query expansion."""
 
     def __init__(self, system: System[Description], neighbours: int = NEIGHBOURS) -> None:
@@ -44,6 +44,16 @@ class QE(Generic[Description]):
         self.system, self.neighbours = system, neighbours
         self.name = f"{system.name}+QE"
         self.reads = system.reads
+
+    @property
+    def collection_wide(self) -> bool:
+        """The nearest of all targets are averaged with the query."""
+        return True
+
+    @property
+    def learns(self) -> bool:
+        """Where the system does."""
+        return self.system.learns
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Let the system learn."""

@@ -11,10 +11,11 @@ from functools import partial
 
 from torch import Tensor
 
-from visil.compare.many_scores import matrix_scores
 from visil.errors import UsageError
+from visil.evaluation.scoring import formula_scores
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores, System, checked
+from visil.model.formula import Formula
+from visil.paper.baselines.system import ComparedSystem, Scores, System, checked
 
 KINDS: dict[str, str] = {
     "MAC": "mac",
@@ -31,14 +32,16 @@ VARIANTS: dict[str, str] = {"": "", " +PCA": "+pca", " reduced": "+reduced"}
 """As they are; whitened; or, as the paper's small rows, reduced by PCA without whitening."""
 
 
-class FrameFeatures:
+class FrameFeatures(ComparedSystem):
     """One row of Table 2: any frame vectors, Eq. 5 and Chamfer similarity. Nothing is learned."""
 
     def __init__(self, name: str, reads: str) -> None:
         self.name, self.reads = name, reads
 
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Nothing: what PCA needs is fitted with the features."""
+    @property
+    def formula(self) -> Formula:
+        """Eq. 5 and Chamfer similarity, without a network."""
+        return Formula()
 
     def describe(self, video: VideoFeatures) -> Tensor:
         """The frames' vectors, [T, R, C]."""
@@ -46,7 +49,7 @@ class FrameFeatures:
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
         """CS of the frame-to-frame similarities with each target."""
-        return matrix_scores(query, targets)
+        return formula_scores(self.formula, query, targets)
 
 
 FRAME_SYSTEMS = {

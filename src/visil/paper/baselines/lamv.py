@@ -89,6 +89,11 @@ class LAMV(TMK):
         self.training = training or LamvTraining()
         self._first = self.coefficients
 
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
+
     @torch.inference_mode(False)
     @torch.enable_grad()
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores, checked
+from visil.paper.baselines.system import ComparedSystem, Scores, checked
 from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords
 
 
-class LBoW:
+class LBoW(ComparedSystem):
     """Layer bag-of-words."""
 
     name = "LBoW"
@@ -34,6 +34,16 @@ class LBoW:
         self.codebooks_: LayerBagOfWords | None = None
         self._targets: list[Bag] = []
         self._index: BagIndex | None = None
+
+    @property
+    def collection_wide(self) -> bool:
+        """Document frequencies are those of all targets."""
+        return True
+
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Learn a codebook for each layer from all frames of these videos."""

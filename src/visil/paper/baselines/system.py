@@ -1,12 +1,13 @@
 """What every compared system is: features of a video in, a description of it, and scores between descriptions.
 
-A table is a list of names (:mod:`visil.paper.tables`); each name is one of these.
+A table is a list of names (:mod:`visil.paper.tables`); each name is one of these, and ``visil evaluate``'s scoring
+(:mod:`visil.evaluation.scoring`) runs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -14,28 +15,58 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
+from visil.evaluation import scoring
 from visil.model.features import VideoFeatures
+from visil.model.formula import Formula
 
 Description = TypeVar("Description")
 Scores = NDArray[np.float64]
 
 
-class System(Protocol, Generic[Description]):
-    """One way to say how alike two videos are."""
+class System(scoring.System[Description], Protocol[Description]):
+    """One way to say how alike two videos are, with what it reads and learns from."""
 
     name: str
     """As the paper's tables call it."""
     reads: str
-    """Which features it takes, by their name in :mod:`visil.paper.features`."""
+    """Which features it takes, by their name in :mod:`visil.paper.feature_kinds`."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether ``learn`` does anything."""
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Fit what has to be fitted, on videos that are not evaluated on; systems without such parts do nothing."""
 
-    def describe(self, video: VideoFeatures) -> Description:
-        """What is kept of a video: made once, compared often."""
 
-    def scores(self, query: Description, targets: Sequence[Description]) -> Scores:
-        """The higher, the more alike; finite, float64 [targets]."""
+class ComparedSystem:
+    """What most systems have in common: they learn nothing, and compare two descriptions in their own way."""
+
+    name: str
+    reads: str
+
+    @property
+    def formula(self) -> Formula | None:
+        """Only systems whose descriptions are region vectors have one."""
+        return None
+
+    @property
+    def device(self) -> torch.device:
+        """The CPU."""
+        return torch.device("cpu")
+
+    @property
+    def collection_wide(self) -> bool:
+        """A score depends on two videos alone."""
+        return False
+
+    @property
+    def learns(self) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
+        """Nothing is learned."""
 
 
 def checked(video: VideoFeatures) -> Tensor:

@@ -31,7 +31,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.cte import frame_vectors
-from visil.paper.baselines.system import Scores
+from visil.paper.baselines.system import ComparedSystem, Scores
 
 PERIODS = (2731 / 15, 4391 / 15, 9767 / 15, 14653 / 15)
 """Seconds."""
@@ -56,7 +56,7 @@ class KernelDescription:
     """Times of its first and last frame, in seconds."""
 
 
-class TMK:
+class TMK(ComparedSystem):
     """Temporal matching kernel over one vector for each frame."""
 
     name = "TMK"
@@ -76,9 +76,6 @@ class TMK:
             raise UsageError("periods, frequencies, beta and step must be above 0")
         self.periods, self.frequencies, self.step = tuple(periods), frequencies, step
         self.coefficients = torch.from_numpy(von_mises(beta, frequencies)).repeat(len(self.periods), 1)
-
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Nothing is learned; see :mod:`visil.paper.baselines.lamv`."""
 
     def describe(self, video: VideoFeatures) -> KernelDescription:
         """The sums of the frames under each frequency of each period."""

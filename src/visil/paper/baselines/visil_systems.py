@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 
 import torch
@@ -18,17 +19,18 @@ from torch import Tensor
 
 from visil.compare.comparing import check
 from visil.compare.loading import load
-from visil.compare.many_scores import matrix_scores
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
+from visil.evaluation.scoring import formula_scores
 from visil.model.attention import ContextAttention
 from visil.model.comparator import Comparator, hard_tanh, repeated
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
+from visil.model.formula import Formula
 from visil.model.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V
-from visil.model.similarity import MP_AP, Reduction, frame_matrix, video_similarity
+from visil.model.similarity import MP_AP, Reduction
 from visil.model.whitening import PCA, Whitening
-from visil.paper.baselines.system import Scores, System, checked
+from visil.paper.baselines.system import ComparedSystem, Scores, System, checked
 from visil.paper.baselines.triplets import FeatureTriplets
 
 ROWS: dict[str, ViSiLConfig] = {
@@ -53,6 +55,9 @@ POOLED: dict[str, tuple[str, str, str]] = {
 
 NAMES = (*ROWS, *POOLED)
 
+RAW = "l3-imac"
+"""Region vectors before any whitening: what these systems start from where they do not read a model's features."""
+
 WHITENED_ON = 1_000_000
 """Region vectors that the whitening is learned from, at most, as in the paper."""
 
@@ -60,7 +65,7 @@ MARGIN, REGULARISATION = 0.5, 0.1
 """γ and r of the paper."""
 
 
-class ViSiLSystem:
+class ViSiLSystem(ComparedSystem):
     """A finished model: a :class:`visil.ViSiL`, or the name or folder of one. Nothing is learned."""
 
     def __init__(
@@ -74,11 +79,20 @@ class ViSiLSystem:
     ) -> None:
         self.model = model if isinstance(model, ViSiL) else load(model)
         self.name, self.reads = name or self.model.config.name, reads
-        self.frame_pool = frame_pool or self.model.config.frame_pool
-        self.video_pool = video_pool or self.model.config.video_pool
+        own = self.model.formula
+        self._formula = replace(
+            own, frame_pool=frame_pool or own.frame_pool, video_pool=video_pool or own.video_pool
+        )
 
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Nothing: the model is finished."""
+    @property
+    def formula(self) -> Formula:
+        """The model's, or with other poolings where these were asked for."""
+        return self._formula
+
+    @property
+    def device(self) -> torch.device:
+        """The model's."""
+        return self.model.device
 
     def describe(self, video: VideoFeatures) -> Tensor:
         """The vectors that the model embedded, [T, R, C], where its comparator is."""
@@ -91,17 +105,22 @@ class ViSiLSystem:
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
         """CS_v with each target, as :meth:`visil.ViSiL.scores` gives it."""
-        return matrix_scores(
-            query,
-            targets,
-            symmetric=self.model.config.symmetric,
-            frame_pool=self.frame_pool,
-            video_pool=self.video_pool,
-            comparator=self.model.comparator,
-        )
+        return formula_scores(self.formula, query, targets)
 
 
-class ViSiLFromFeatures:
+class RefinedSystem(ViSiLSystem):
+    """A finished model on the raw region vectors of its backbone, which it whitens and weighs."""
+
+    def __init__(self, model: ViSiL, name: str) -> None:
+        super().__init__(model, name, reads=RAW)
+
+    @torch.inference_mode()
+    def describe(self, video: VideoFeatures) -> Tensor:
+        """Region vectors, whitened and weighted as the model does."""
+        return self.model.refine(video.vectors.float().to(self.model.device)).cpu()
+
+
+class ViSiLFromFeatures(ComparedSystem):
     """A row of Table 3 on raw region vectors, its learned parts learned from features."""
 
     def __init__(
@@ -109,7 +128,7 @@ class ViSiLFromFeatures:
         config: ViSiLConfig,
         name: str | None = None,
         *,
-        reads: str = "l3-imac",
+        reads: str = RAW,
         frame_pool: tuple[Reduction, Reduction] | None = None,
         video_pool: tuple[Reduction, Reduction] | None = None,
         steps: int = 300,
@@ -123,6 +142,16 @@ class ViSiLFromFeatures:
         self.whitening_: Whitening | None = None
         self.attention_: ContextAttention | None = None
         self.comparator_: Comparator | None = None
+
+    @property
+    def formula(self) -> Formula:
+        """The row's poolings, and the comparator once it is learned."""
+        return Formula(self.frame_pool, self.video_pool, self.config.symmetric, self.comparator_)
+
+    @property
+    def learns(self) -> bool:
+        """All rows but ViSiL_f."""
+        return self.config.dim is not None
 
     @property
     def learned(self) -> bool:
@@ -168,14 +197,7 @@ class ViSiLFromFeatures:
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
         """CS_v with each target."""
-        return matrix_scores(
-            query,
-            targets,
-            symmetric=self.config.symmetric,
-            frame_pool=self.frame_pool,
-            video_pool=self.video_pool,
-            comparator=self.comparator_,
-        )
+        return formula_scores(self.formula, query, targets)
 
     def _train(self, source: FeatureTriplets) -> None:
         """The paper's loop: one triplet a step, Adam, Eq. 9; the context vector kept at unit length."""
@@ -200,27 +222,23 @@ class ViSiLFromFeatures:
     def _similarity(self, query: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """CS_v of whitened vectors by the plain formulas, and L_reg (Eq. 8); differentiable."""
         assert self.attention_ is not None
-        matrix = frame_matrix(
-            self.attention_(repeated(query, self.comparator_)),
-            self.attention_(repeated(target, self.comparator_)),
-            symmetric=self.config.symmetric,
-            inner=self.frame_pool[0],
-            outer=self.frame_pool[1],
+        formula, comparator = self.formula, self.comparator_
+        frames = formula.frame_matrix(
+            self.attention_(repeated(query, comparator)), self.attention_(repeated(target, comparator))
         )
-        outside = matrix.new_zeros(())
-        if self.comparator_ is not None:
-            matrix = self.comparator_(matrix)
-            outside = (F.relu(matrix - 1) + F.relu(-1 - matrix)).sum()
-            matrix = hard_tanh(matrix)
-        inner, outer = self.video_pool
-        return video_similarity(matrix, symmetric=self.config.symmetric, inner=inner, outer=outer), outside
+        outside = frames.new_zeros(())
+        if comparator is not None:
+            raw = comparator(frames)
+            outside = (F.relu(raw - 1) + F.relu(-1 - raw)).sum()
+            frames = hard_tanh(raw)
+        return formula.video_similarity(frames), outside
 
 
 def visil_system(
     name: str,
     model: ViSiL | str | os.PathLike[str] | None = None,
     *,
-    reads: str = "l3-imac",
+    reads: str = RAW,
     steps: int = 300,
 ) -> System[Tensor]:
     """A row of Table 3 or 9 by name: ``model`` where one is given, which must be such a model; else from features."""

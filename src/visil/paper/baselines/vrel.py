@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import Scores, checked
+from visil.paper.baselines.system import ComparedSystem, Scores, checked
 from visil.paper.baselines.triplets import Drawn, FeatureTriplets
 
 WIDTH = 128
@@ -41,7 +41,7 @@ TOGETHER = 64
 """Targets matched at once."""
 
 
-class VReL:
+class VReL(ComparedSystem):
     """How probable the likeliest segment of the target is that shows what the query shows."""
 
     def __init__(
@@ -60,6 +60,11 @@ class VReL:
         self.width, self.steps, self.batch = width, steps, batch
         self.learning_rate = learning_rate
         self.network_: Relocalizer | None = None
+
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
 
     @torch.inference_mode(False)
     @torch.enable_grad()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from synthetic import moving_scene, write_video
 from visil.errors import FileError, UsageError
-from visil.paper.builtin import LONGEST, BuiltIn, plan, split
-from visil.paper.sources import BuiltInVideos
+from visil.paper.built_in import LONGEST, BuiltIn, plan, split
+from visil.paper.videos import BuiltInVideos
 from visil.video import Sampling
 
 SIDE = 64

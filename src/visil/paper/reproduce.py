@@ -9,8 +9,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from visil.errors import UsageError
+from visil.paper.ablation import CURVES
+from visil.paper.experiment import Experiment
 from visil.paper.tables import TABLES, MadeTable, make_table
-from visil.paper.workbench import Workbench
 
 NAMES: dict[str, str] = {
     **{name: spec.title for name, spec in TABLES.items() if name != "systems"},
@@ -27,7 +28,15 @@ NAMES: dict[str, str] = {
 }
 """Everything that ``visil tables`` makes."""
 
-CURVED = ("LBoW", "DP", "TN", "ViSiL_f", "ViSiL_sym", "ViSiL_v")
+FIGURES: dict[str, tuple[str, ...]] = {
+    "figure-4": ("mistakes",),
+    "figure-5": ("gamma", "r", "w"),
+    "figure-6": ("attention",),
+    "figure-7": ("matrices",),
+}
+"""The paper's numbers of figures, and what is made for each."""
+
+PR_SYSTEMS = ("LBoW", "DP", "TN", "ViSiL_f", "ViSiL_sym", "ViSiL_v")
 """Systems of the precision-recall curves, if no others are asked for."""
 
 
@@ -40,27 +49,27 @@ class Made:
 
 
 def chosen_names(names: Sequence[str]) -> list[str]:
-    """Names in the order given, each once; "all" is everything."""
+    """Names in the order given, each once; "all" is everything, "figure-5" the three curves of Figure 5."""
     found: list[str] = []
     for name in names:
-        if name != "all" and name not in NAMES:
-            raise UsageError(f"unknown table {name!r}: choose from {', '.join(NAMES)}, or all")
-        found += list(NAMES) if name == "all" else [name]
+        if name != "all" and name not in NAMES and name not in FIGURES:
+            raise UsageError(f"unknown table {name!r}: choose from {', '.join((*NAMES, *FIGURES))}, or all")
+        found += list(NAMES) if name == "all" else FIGURES.get(name, (name,))
     return list(dict.fromkeys(found))
 
 
 def make(
     name: str,
-    bench: Workbench,
+    experiment: Experiment,
     *,
     systems: Sequence[str] | None = None,
     values: Sequence[float] | None = None,
 ) -> Made:
-    """Make one table or figure, and write it to the workbench's folder."""
-    from visil.paper.table_output import save_figure, to_csv, to_figure, to_markdown, write_text
+    """Make one table or figure, and write it to the experiment's folder."""
+    from visil.paper.output import save_figure, to_csv, to_figure, to_markdown, write_text
 
-    table, figure = _made(name, bench, systems, values)
-    out = bench.place.out
+    table, figure = _made(name, experiment, systems, values)
+    out = experiment.out
     files = [
         write_text(out / f"{name}.md", to_markdown(table)),
         write_text(out / f"{name}.csv", to_csv(table)),
@@ -70,28 +79,27 @@ def make(
 
 
 def _made(
-    name: str, bench: Workbench, systems: Sequence[str] | None, values: Sequence[float] | None
+    name: str, experiment: Experiment, systems: Sequence[str] | None, values: Sequence[float] | None
 ) -> tuple[MadeTable, Figure | None]:
-    from visil.paper import curves, figures
-    from visil.paper.mistakes import make_mistakes
-    from visil.paper.timing import make_times
+    from visil.paper import figures, output
+    from visil.paper.stage_times import table_10
 
     match name:
         case "table-10":
-            return make_times(bench), None
+            return table_10(experiment), None
         case "time-per-stage":
-            table = make_times(bench, name)
-            return table, figures.time_figure(table)
+            table = table_10(experiment, name)
+            return table, output.time_figure(table)
         case "pr-curves":
-            table = figures.make_precision_recall(bench, systems or CURVED)
-            return table, figures.precision_recall_figure(table)
+            table = figures.precision_recall_table(experiment, systems or PR_SYSTEMS)
+            return table, output.precision_recall_figure(table)
         case "mistakes":
-            return make_mistakes(bench, *(systems or ())[:1])
-        case "matrices":
-            return figures.make_matrices(bench)
+            return figures.figure_4(experiment, *(systems or ())[:1])
+        case "gamma" | "r" | "w":
+            table = figures.figure_5(name, experiment, values)
+            return table, output.curve_figure(table, CURVES[name].sign)
         case "attention":
-            return figures.make_attention(bench)
-    if name in curves.SETTINGS:
-        table = curves.make_curve(name, bench, values)
-        return table, figures.curve_figure(table, curves.SETTINGS[name][1])
-    return make_table(name, bench, systems), None
+            return figures.figure_6(experiment)
+        case "matrices":
+            return figures.figure_7(experiment)
+    return make_table(name, experiment, systems), None

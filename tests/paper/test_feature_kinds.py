@@ -18,7 +18,7 @@ from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.model.regions import region_windows, rmac_regions
 from visil.model.whitening import PCA
-from visil.paper.features import RAW, FeatureMaker, fitted, split_kind
+from visil.paper.feature_kinds import RAW, FeatureMaker, fitted, split_kind
 from visil.video import Sampling
 
 Pixels = NDArray[np.uint8]

@@ -1,25 +1,26 @@
-"""Where tables are made: a benchmark, its features, and every system by name, each run once."""
+"""A benchmark, its features, and every system by name: each row of a table is scored once, and its scores kept."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures
-from visil.evaluation.predictions import Predictions
+from visil.evaluation.predictions import Predictions, read_predictions, write_predictions
+from visil.evaluation.scoring import score_videos
 from visil.paper.baselines.frame_features import FrameFeatures
 from visil.paper.baselines.registry import SYSTEMS, system
 from visil.paper.baselines.system import System
-from visil.paper.baselines.visil_systems import POOLED, POOLINGS, ROWS, visil_system
-from visil.paper.compared import OnTargets, judge, kept_scores
+from visil.paper.baselines.visil_systems import POOLED, POOLINGS, ROWS, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks, OnVideos
-from visil.paper.features import split_kind
-from visil.paper.short_training import Lesson, Refined, School
-from visil.paper.sources import Videos
+from visil.paper.feature_kinds import split_kind
+from visil.paper.short_training import ShortTrainer, ShortTraining
+from visil.paper.videos import Videos
 from visil.video import Sampling
 
 I3D = "I3D"
@@ -34,27 +35,11 @@ class Unavailable(UsageError):
     """A row that cannot be made here, and what is missing for it."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Folders of a workbench: results, and what is kept for the next table."""
-
-    out: Path
-
-    @property
-    def cache(self) -> Path:
-        """What can be made again."""
-        return self.out / "cache"
-
-    @property
-    def models(self) -> Path:
-        """Trained models."""
-        return self.out / "models"
-
-
-class Workbench:
+class Experiment:
     """Rows by name, for all tables.
 
-    ``models`` are finished models for rows of their own: {"ViSiL_v": model}. The row "model" is that of ``networks``.
+    Results go to ``out``; features, frames, scores and trained models stay there for the next table. ``models`` are
+    finished models for rows of their own: {"ViSiL_v": model}. The row "model" is that of ``networks``.
     """
 
     def __init__(
@@ -64,25 +49,19 @@ class Workbench:
         out: Path,
         sampling: Sampling,
         *,
-        lesson: Lesson | None = None,
+        training: ShortTraining | None = None,
         models: Mapping[str, ViSiL] | None = None,
         on_videos: OnVideos | None = None,
-        on_targets: OnTargets | None = None,
         tell: Tell = lambda _: None,
     ) -> None:
-        self.videos, self.networks, self.sampling = videos, networks, sampling
-        self.place = Place(out)
-        self.lesson = lesson or Lesson()
+        self.videos, self.networks, self.sampling, self.out = videos, networks, sampling, out
+        self.models_folder, self._scores_folder = out / "models", out / "cache" / "scores"
+        self.training = training or ShortTraining()
         self.models = dict(models or {})
-        self.bank = FeatureBank(videos, self.place.cache / "features", networks, on_videos)
-        self.school = School(
-            self.bank,
-            self.place.models,
-            sampling,
-            cache=self.place.cache / f"frames-{sampling.fit}",
-            tell=tell,
-        )
-        self._on_targets, self._tell = on_targets, tell
+        self.bank = FeatureBank(videos, out / "cache" / "features", networks, on_videos)
+        frames = out / "cache" / f"frames-{sampling.fit}"
+        self.trainer = ShortTrainer(self.bank, self.models_folder, sampling, cache=frames, tell=tell)
+        self._tell = tell
         self._kept: dict[tuple[str, str | None], Predictions] = {}
         self._trained: dict[str, ViSiL] = {}
 
@@ -104,22 +83,18 @@ class Workbench:
         if (name, reads) not in self._kept:
             made, bank, of = self._system(name, reads)
             self._tell(f"comparing: {name}")
-            self._kept[name, reads] = kept_scores(
-                made, bank, self.place.cache / "scores", of, seed=self.lesson.seed, progress=self._on_targets
-            )
+            self._kept[name, reads] = self._scored(made, bank, of)
         return self._kept[name, reads]
 
     def figures(self, name: str, reads: str | None = None) -> Figures:
         """The benchmark's figures of a system."""
-        return judge(self.bank, self.predictions(name, reads))
+        return self._evaluated(self.predictions(name, reads))
 
-    def judged(self, model: ViSiL, name: str) -> Figures:
+    def figures_of(self, model: ViSiL, name: str) -> Figures:
         """The benchmark's figures of a model on the benchmark's backbone."""
-        made = Refined(model, name)
-        scores = self.place.cache / "scores"
-        return judge(self.bank, kept_scores(made, self.bank, scores, _learned(model), seed=self.lesson.seed))
+        return self._evaluated(self._scored(RefinedSystem(model, name), self.bank, _learned(model)))
 
-    def trained(self, name: str, lesson: Lesson | None = None, folder: str | None = None) -> ViSiL:
+    def trained(self, name: str, training: ShortTraining | None = None, folder: str | None = None) -> ViSiL:
         """A row of Table 3 or 9 as a model on the benchmark's backbone, trained where it has parts to train."""
         row, frames, videos = POOLED.get(name, (name, "MP-AP", "MP-AP"))
         config = ROWS[row].replaced(frame_pool=POOLINGS[frames], video_pool=POOLINGS[videos])
@@ -127,7 +102,7 @@ class Workbench:
             name = row
         folder = folder or name.replace(" ", "-").replace("/", "-")
         if folder not in self._trained:
-            self._trained[folder] = self.school.model(folder, config, lesson or self.lesson)
+            self._trained[folder] = self.trainer.model(folder, config, training or self.training)
         return self._trained[folder]
 
     def system(self, name: str, reads: str | None = None) -> System[Any]:
@@ -157,8 +132,26 @@ class Workbench:
             return made, self.bank, repr(self.networks.model.config)
         if reads is None and (name in ROWS or name in POOLED):
             model = self.trained(name)
-            return Refined(model, name), self.bank, _learned(model)
+            return RefinedSystem(model, name), self.bank, _learned(model)
         return system(name, reads=reads), self.bank, ""
+
+    def _scored(self, made: System[Any], bank: FeatureBank, of: str) -> Predictions:
+        """Scores of a system, read back where they were computed from the same things before.
+
+        ``of`` says what the system is beyond its name and features, such as how it was trained.
+        """
+        file = self._scores_folder / f"{_digest(made, bank, of, self.training.seed)}.json"
+        if file.exists():
+            return read_predictions(file)
+        found = score_system(made, bank, seed=self.training.seed)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_predictions(file, found)
+        return found
+
+    def _evaluated(self, predictions: Predictions) -> Figures:
+        """The benchmark's figures; videos that could not be had are left out of the truth."""
+        here = frozenset(self.bank.readable(self.bank.ids))
+        return self.videos.benchmark.evaluate(predictions.scores, here)
 
     def _reads(self, name: str) -> str | None:
         if name == I3D:
@@ -176,3 +169,25 @@ def _learned(model: ViSiL) -> str:
     """Tells two models of the same row apart: their settings and the sums of what was trained."""
     parts = [p for part in (model.attention, model.comparator) if part is not None for p in part.parameters()]
     return " ".join([repr(model.config), *(f"{float(p.detach().double().sum()):.9g}" for p in parts)])
+
+
+def score_system(made: System[Any], bank: FeatureBank, *, seed: int = 0) -> Predictions:
+    """Let a system learn, then score every query with all that counts for it, as ``visil evaluate`` does."""
+    benchmark = bank.videos.benchmark
+    bank.prepare([made.reads])
+    if made.learns:
+        made.learn(bank.to_learn(made.reads), seed=seed)
+    answers = score_videos(
+        made,
+        lambda name: bank.features(name, made.reads),
+        bank.readable(benchmark.queries),
+        lambda query: bank.readable(benchmark.candidates(query)),
+    )
+    return answers.predictions
+
+
+def _digest(made: System[Any], bank: FeatureBank, of: str, seed: int) -> str:
+    base = made.reads.partition("+")[0]
+    text = [made.name, made.reads, of, str(seed), bank.networks.key(base)]
+    text += [f"{name} {bank.videos.key(name)}" for name in bank.ids]
+    return hashlib.sha256("\n".join(text).encode("utf-8", "surrogateescape")).hexdigest()[:32]

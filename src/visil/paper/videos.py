@@ -18,8 +18,8 @@ from visil.evaluation.annotations import sha256_of
 from visil.evaluation.benchmark import Benchmark
 from visil.evaluation.evaluate import Task
 from visil.evaluation.videos import PATTERN, files_of
-from visil.paper.builtin import Copy, Edit, Plan, plan
-from visil.paper.features import FeatureMaker, Features
+from visil.paper.built_in import Copy, Edit, Plan, plan
+from visil.paper.feature_kinds import FeatureMaker, Features
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.footage import read_frames

@@ -1,4 +1,4 @@
-"""Tables for people and programs: Markdown, CSV, and a picture with the paper's figures beside ours."""
+"""Tables for people and programs: Markdown, CSV, and pictures with the paper's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import csv
 import io
 from pathlib import Path
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from visil.files import replacing
+from visil.paper.stage_times import STAGES
 from visil.paper.tables import MadeTable, Value
 from visil.plots.panels import FAINT, INK
 
 OURS, PAPER = "#1f5f8b", "#d9772b"
+LINES = ("#1f5f8b", "#d9772b", "#4a9d5b", "#8a5aa8", "#c23b4b", "#7a7f87", "#b59a2b", "#3fa7b5", "#1b1f27")
 MOST_PANELS = 3
 ROW_HEIGHT = 0.24
 
@@ -92,6 +96,61 @@ def to_figure(table: MadeTable) -> Figure:
     return figure
 
 
+def precision_recall_figure(table: MadeTable) -> Figure:
+    """A line for each system."""
+    figure, axes = _one_panel(table.title)
+    lines = [row for row in table.rows if row.ours]
+    for number, row in enumerate(lines):
+        values = [float(value) for value in row.ours.values() if isinstance(value, float)]
+        axes.plot(
+            np.linspace(0, 1, len(values)),
+            values,
+            color=LINES[number % len(LINES)],
+            linestyle="-" if number < len(LINES) else "--",
+            linewidth=1.5,
+            label=row.label,
+        )
+    axes.set_xlabel("recall", fontsize=8.5, color=FAINT)
+    axes.set_ylabel("precision", fontsize=8.5, color=FAINT)
+    axes.set_xlim(0, 1.005)
+    axes.set_ylim(0, 1.02)
+    axes.legend(fontsize=7.5, frameon=False, loc="lower left")
+    return figure
+
+
+def curve_figure(table: MadeTable, sign: str) -> Figure:
+    """A line for each task over the values of γ, r or W."""
+    figure, axes = _one_panel(table.title)
+    labels = [row.label for row in table.rows]
+    for number, column in enumerate(table.columns):
+        values = [float(row.ours.get(column) or 0) for row in table.rows]
+        axes.plot(labels, values, marker="o", markersize=4, color=LINES[number % len(LINES)], label=column)
+    axes.set_xlabel(sign, fontsize=8.5, color=FAINT)
+    axes.set_ylabel("mAP", fontsize=8.5, color=FAINT)
+    axes.legend(fontsize=7.5, frameon=False)
+    return figure
+
+
+def time_figure(table: MadeTable) -> Figure:
+    """Stages laid end to end: of a video on the left, of a pair on the right."""
+    figure = Figure((8.2, 2.6), facecolor="white", layout="constrained")
+    panels = figure.subplots(1, 2)
+    labels = [row.label for row in table.rows[::-1]]
+    for axes, unit, what in zip(panels, ("s", "ms"), ("a video", "a pair"), strict=True):
+        stages = [stage for stage in STAGES if stage.endswith(f" {unit}")]
+        left = np.zeros(len(labels))
+        for number, stage in enumerate(stages):
+            values = np.array([float(row.ours.get(stage) or 0) for row in table.rows[::-1]])
+            name = stage.removesuffix(f" {unit}")
+            axes.barh(labels, values, left=left, height=0.6, color=LINES[number], label=name)
+            left += values
+        _plain_axes(axes)
+        axes.set_title(f"{what}, {unit}", fontsize=9, color=INK, loc="left")
+        axes.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
+    figure.suptitle(table.title, fontsize=10.5, color=INK, x=0.01, ha="left")
+    return figure
+
+
 def write_text(path: Path, text: str) -> Path:
     """Text on disk, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -159,3 +218,19 @@ def _number(value: Value) -> float | None:
 
 def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _one_panel(title: str) -> tuple[Figure, Axes]:
+    figure = Figure((5.6, 4.2), facecolor="white", layout="constrained")
+    axes = figure.subplots()
+    _plain_axes(axes)
+    axes.grid(color="#e9ecf0", linewidth=0.8)
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
+    return figure, axes
+
+
+def _plain_axes(axes: Axes) -> None:
+    axes.tick_params(labelsize=7.5, labelcolor=FAINT, color=FAINT, length=2)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.set_axisbelow(True)

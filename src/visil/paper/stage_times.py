@@ -14,10 +14,10 @@ from torch import Tensor
 from visil.compare.visil import ViSiL
 from visil.kernels import FrameMatrix, RunningPool, score_pair
 from visil.model.comparator import repeated
-from visil.paper import paper_numbers
-from visil.paper.sources import Videos
-from visil.paper.tables import MadeTable, Row, Value, flat, table_of
-from visil.paper.workbench import Workbench
+from visil.paper import numbers
+from visil.paper.experiment import Experiment
+from visil.paper.tables import MadeTable, RowSpec, Value, flat, table_of
+from visil.paper.videos import Videos
 from visil.video import stream_frames
 
 Result = TypeVar("Result")
@@ -54,19 +54,19 @@ class Timed:
         }
 
 
-def make_times(bench: Workbench, name: str = "table-10") -> MadeTable:
+def table_10(experiment: Experiment, name: str = "table-10") -> MadeTable:
     """Table 10 for MAC, iMAC, ViSiL_f and ViSiL_v; "offline" is without decoding, as in the paper."""
-    paper = paper_numbers.TABLES["table-10"]
-    rows = [Row(name, name) for name in KINDS]
-    names = _timed_names(bench)
-    decoded = [_decoded(bench.videos, name) for name in names]
+    paper = numbers.TABLES["table-10"]
+    rows = [RowSpec(name, name) for name in KINDS]
+    names = _timed_names(experiment)
+    decoded = [_decoded(experiment.videos, name) for name in names]
     decode = float(np.mean([seconds for _, seconds in decoded]))
     clips = [frames for frames, _ in decoded]
 
-    def make(row: Row) -> dict[str, Value]:
-        model = bench.trained(row.name) if row.name.startswith("ViSiL") else None
-        timed = _times(bench, KINDS[row.name], clips, decode, model)
-        return timed.row() | flat({k: v for k, v in bench.figures(row.name).items() if k != "edits"})
+    def make(row: RowSpec) -> dict[str, Value]:
+        model = experiment.trained(row.name) if row.name.startswith("ViSiL") else None
+        timed = _times(experiment, KINDS[row.name], clips, decode, model)
+        return timed.row() | flat({k: v for k, v in experiment.figures(row.name).items() if k != "edits"})
 
     frames = float(np.mean([len(clip) for clip in clips]))
     note = (
@@ -74,11 +74,13 @@ def make_times(bench: Workbench, name: str = "table-10") -> MadeTable:
         f"{torch.get_num_threads()} threads. The paper's videos have 103 frames; it ran a GTX 1070. "
         "Offline is without decoding, as in the paper."
     )
-    return table_of(name, "Time per stage", bench, rows, make, paper, note)
+    return table_of(name, "Time per stage", experiment, rows, make, paper, note)
 
 
-def _times(bench: Workbench, kind: str, clips: Sequence[Tensor], decode: float, model: ViSiL | None) -> Timed:
-    maker = bench.networks.maker([kind])
+def _times(
+    experiment: Experiment, kind: str, clips: Sequence[Tensor], decode: float, model: ViSiL | None
+) -> Timed:
+    maker = experiment.networks.maker([kind])
     maker.raw(clips[0][:1])  # the first pass through a network also plans it
     raw, extracting = _timed(lambda: [maker.raw(clip)[kind].vectors.float() for clip in clips])
     vectors, refining = raw, 0.0
@@ -106,8 +108,8 @@ def _times(bench: Workbench, kind: str, clips: Sequence[Tensor], decode: float, 
     )
 
 
-def _timed_names(bench: Workbench) -> list[str]:
-    names = bench.bank.readable(sorted(bench.videos.benchmark.database))
+def _timed_names(experiment: Experiment) -> list[str]:
+    names = experiment.bank.readable(sorted(experiment.videos.benchmark.database))
     step = max(1, len(names) // VIDEOS)
     return names[::step][:VIDEOS]
 
