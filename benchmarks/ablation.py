@@ -22,14 +22,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from shared.ablation_prepared import Epochs, Prepared, Settings, SharedEmbedder, started, triplet_sampler
+from shared.ablation_prepared import (
+    BACKBONE,
+    Epochs,
+    Prepared,
+    Settings,
+    SharedEmbedder,
+    started,
+    triplet_sampler,
+)
 from shared.ablation_ranking import Judged, read_copies, some_queries
-from shared.ablation_rows import ROWS, markdown
+from shared.ablation_tables import markdown
 from shared.copy_sets import CopySet
 from shared.results import as_text, machine, write
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VisilError
 from visil.files import replacing
+from visil.paper.ablation import VARIANTS
 from visil.training.cached_footage import CachedFootage
 from visil.training.config import TrainConfig
 from visil.training.dataset import Split, split
@@ -44,7 +53,7 @@ from visil.video import is_video_path
 
 def run_row(name: str, prepared: Prepared, sets: dict[str, Judged], out: Path) -> dict[str, Any]:
     """Train a row where there is something to train, keep its best epoch, rank the copy sets by it."""
-    row, settings = ROWS[name], prepared.settings
+    row, settings = VARIANTS[name], prepared.settings
     model = prepared.model(row)
     result: dict[str, Any] = {"model": model.config.name}
     begun = time.perf_counter()
@@ -92,9 +101,9 @@ def shared_trainer(config: TrainConfig, model: ViSiL, prepared: Prepared, epochs
 
 def speed(data: Split, settings: Settings, weights: Path | None, out: Path, device: torch.device) -> None:
     """Triplets a second of the trainer as ``visil train`` runs it, W 64: its second epoch, with frames in memory."""
-    row = ROWS["v"]
+    row = VARIANTS["v"]
     window = settings.snippet(row)
-    base = started(row.config(settings.dim), data.training, weights, device)
+    base = started(row.config(BACKBONE, settings.dim), data.training, weights, device)
     videos = len(data.training)
     negatives = [[other for other in range(videos) if other != video] for video in range(videos)]
     related = [frozenset((video,)) for video in range(videos)]
@@ -125,7 +134,7 @@ def read_training(videos: Path, aside: set[str], limit: int | None, cache: Path)
         files = files[:: max(1, len(files) // limit)][:limit]
     if len(files) < 4:
         raise UsageError(f"{videos}: at least four training clips are needed, found {len(files)}")
-    footage = CachedFootage(files, cache, ROWS["v"].preset.sampling)
+    footage = CachedFootage(files, cache, VARIANTS["v"].preset.sampling)
     return split(footage, [], 0.2)
 
 
@@ -154,7 +163,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("videos", type=Path)
     parser.add_argument("copysets", type=Path, nargs="+")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS), metavar="NAME")
+    parser.add_argument("--rows", nargs="+", default=list(VARIANTS), choices=list(VARIANTS), metavar="NAME")
     parser.add_argument("--weights", type=Path, help="folder of backbone weights, where their package is not")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--distinct", type=int, default=4, help="epochs of triplets before they come again")

@@ -10,9 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shared.ablation_rows import TABLES
-
-CURVES = {"Margin γ": "γ", "Regularisation r": "r", "Snippets W": "W"}
+from visil.paper.ablation import CURVES, TABLES
 
 
 def draw(rows: dict[str, Any], path: Path) -> None:
@@ -20,10 +18,10 @@ def draw(rows: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.4), layout="constrained")
-    for number, (axes, (title, symbol)) in enumerate(
-        zip(figure.subplots(1, 3, sharey=True), CURVES.items(), strict=True)
+    for number, (axes, curve) in enumerate(
+        zip(figure.subplots(1, 3, sharey=True), CURVES.values(), strict=True)
     ):
-        points = {label: rows[name] for label, name in TABLES[title].items() if name in rows}
+        points = {label: rows[name] for label, name in TABLES[curve.title].items() if name in rows}
         found = [next(iter(row["mAP"].values())) for row in points.values()]
         places = range(len(points))
         axes.errorbar(
@@ -31,7 +29,7 @@ def draw(rows: dict[str, Any], path: Path) -> None:
         )
         for half, style in (("easy", "s--"), ("hard", "^--")):
             axes.plot(places, [f[half] for f in found], style, alpha=0.6, label=half)
-        axes.set(xticks=list(places), xticklabels=list(points), xlabel=symbol, ylim=(0, 1.05))
+        axes.set(xticks=list(places), xticklabels=list(points), xlabel=curve.sign, ylim=(0, 1.05))
         axes.grid(alpha=0.3)
         if number == 0:
             axes.set_ylabel("mAP by CS_v")

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from shared.ablation_joined import joined_epoch
-from shared.ablation_rows import ROWS, Row
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.attention import ContextAttention
 from visil.model.comparator import Comparator
 from visil.model.config import ViSiLConfig
+from visil.paper.ablation import VARIANTS, Variant
 from visil.training.config import DataConfig, LossConfig, OptimConfig, TrainConfig
 from visil.training.dataset import Split
 from visil.training.embedding import SnippetEmbedder
@@ -30,6 +30,8 @@ from visil.training.transforms import PaperPositive
 from visil.training.triplets import Triplet, TripletSampler
 from visil.training.validation import edited_copies
 from visil.training.whitening import fit_on_footage
+
+BACKBONE = "efficientnet-lite0"
 
 THREADS = 16
 CLIPS = 8
@@ -52,11 +54,11 @@ class Settings:
     window: int | None
     """W of every row is at most this, for a try; None: its own."""
 
-    def snippet(self, row: Row) -> int:
+    def snippet(self, row: Variant) -> int:
         """W of a row."""
         return row.window if self.window is None else min(row.window, self.window)
 
-    def training(self, row: Row, out: Path, device: torch.device) -> TrainConfig:
+    def training(self, row: Variant, out: Path, device: torch.device) -> TrainConfig:
         """The product's configuration of a row: the paper's recipe (Eq. 7 to 9), shorter and at a higher rate."""
         return TrainConfig(
             data=DataConfig(window=self.snippet(row), triplets=self.triplets, strings=self.strings),
@@ -139,7 +141,9 @@ class Prepared:
     def __init__(self, data: Split, settings: Settings, weights: Path | None, device: torch.device) -> None:
         self.settings, self.device = settings, device
         self.data = Split(on_device(data.training, device), on_device(data.validation, device), [], [])
-        self.base = started(ROWS["f+W"].config(settings.dim), self.data.training, weights, device)
+        self.base = started(
+            VARIANTS["f+W"].config(BACKBONE, settings.dim), self.data.training, weights, device
+        )
         self.negatives, self.related = mined(self.base, self.data.training, settings.seed)
         self.source = SnippetEmbedder(self.base, self.data.training, PaperPositive())
         self.judge = SnippetEmbedder(self.base, self.data.validation, PaperPositive())
@@ -147,9 +151,9 @@ class Prepared:
         self.judged = made(self.judge, [query.snippet for query in self.queries])
         self._epochs: dict[tuple[int, bool], Epochs] = {}
 
-    def model(self, row: Row) -> ViSiL:
+    def model(self, row: Variant) -> ViSiL:
         """A row's model: the same backbone, the same whitening, untrained parts from the row's seed."""
-        config = row.config(self.settings.dim)
+        config = row.config(BACKBONE, self.settings.dim)
         model = ViSiL(config, with_backbone=False)
         if row.seed:
             torch.manual_seed(row.seed)
@@ -160,7 +164,7 @@ class Prepared:
             model.whitening = self.base.whitening
         return model.to(self.device)
 
-    def epochs(self, row: Row) -> Epochs:
+    def epochs(self, row: Variant) -> Epochs:
         """Triplets of a row's snippets; drawn and embedded when first asked for."""
         window = self.settings.snippet(row)
         key = (window, row.joined)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from toy_training import footage, toy_config, toy_model
+from visil.paper.ablation import TABLES, VARIANTS
 from visil.training.embedding import SnippetEmbedder
 from visil.training.snippets import Snippet
 from visil.training.transforms import PaperPositive
@@ -22,9 +23,9 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def rows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def tables(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("shared.ablation_rows")
+    return importlib.import_module("shared.ablation_tables")
 
 
 @pytest.fixture
@@ -68,20 +69,12 @@ def test_figures_are_the_means_of_hand_counted_ranks(ranking: ModuleType) -> Non
     assert two.database == copies.database
 
 
-def test_a_table_shows_what_was_run(rows: ModuleType) -> None:
+def test_a_table_shows_what_was_run(tables: ModuleType) -> None:
     figures = {"easy": 0.9, "hard": 0.2, "all": 0.5, "error": 0.03, "look-alikes": 0.6}
-    text = rows.markdown({"rows": {"v": {"mAP": {"test": figures}}}})
+    text = tables.markdown({"rows": {"v": {"mAP": {"test": figures}}}})
     assert "| ViSiL_v | 0.900 | 0.200 | 0.500 ± 0.030 | 0.600 | 0.880 |" in text
     assert "ViSiL_sym" not in text
-    assert {name for lines in rows.TABLES.values() for name in lines.values()} == set(rows.ROWS)
-
-
-def test_a_curve_changes_one_setting_of_v(rows: ModuleType) -> None:
-    settings = {"Margin γ": "margin", "Regularisation r": "regularisation", "Snippets W": "window"}
-    for title, setting in settings.items():
-        for label, name in rows.TABLES[title].items():
-            expected = {**vars(rows.ROWS["v"]), setting: float(label)}
-            assert vars(rows.ROWS[name]) == expected
+    assert {name for lines in TABLES.values() for name in lines.values()} == set(VARIANTS)
 
 
 def test_words_are_the_means_of_what_is_nearest_to_them(shared: ModuleType) -> None:
@@ -114,18 +107,16 @@ def test_epochs_come_again_from_the_front(shared: ModuleType) -> None:
     assert [epochs.epoch(number) for number in range(1, 6)] == [["a"], ["b"], ["c"], ["a"], ["b"]]
 
 
-def test_a_rows_training_is_the_papers_recipe_but_for_time(
-    shared: ModuleType, rows: ModuleType, tmp_path: Path
-) -> None:
+def test_a_rows_training_is_the_papers_recipe_but_for_time(shared: ModuleType, tmp_path: Path) -> None:
     settings = shared.Settings(
         epochs=8, distinct=4, triplets=50, batch=8, lr=1e-3, strings=4, dim=64, seed=3, window=64
     )
-    config = settings.training(rows.ROWS["r=0.5"], tmp_path, torch.device("cpu"))
+    config = settings.training(VARIANTS["r=0.5"], tmp_path, torch.device("cpu"))
     assert (config.loss.kind, config.loss.margin, config.loss.regularisation) == ("triplet", 0.5, 0.5)
     assert (config.optim.trainable, config.augmentation) == (toy_config(tmp_path).optim.trainable, "paper")
-    assert settings.training(rows.ROWS["W=16"], tmp_path, torch.device("cpu")).data.window == 16
+    assert settings.training(VARIANTS["W=16"], tmp_path, torch.device("cpu")).data.window == 16
     assert (
-        settings.training(rows.ROWS["f+W+A"], tmp_path, torch.device("cpu")).optim.lr == rows.ROWS["f+W+A"].lr
+        settings.training(VARIANTS["f+W+A"], tmp_path, torch.device("cpu")).optim.lr == VARIANTS["f+W+A"].lr
     )
 
 
