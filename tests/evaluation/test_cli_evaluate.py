@@ -137,7 +137,7 @@ def test_from_videos_then_from_scores_and_index(
     def embed_again(*_: object) -> None:
         raise AssertionError("it was embedded before")
 
-    monkeypatch.setattr(ViSiL, "_regions", embed_again)
+    monkeypatch.setattr(ViSiL, "embed_frames", embed_again)
     assert read(run(*common, "--videos", videos, "--index", index)[1]) == answer
     again = read(run(*common, "--scores", kept, "--scored-only")[1])
     from_index = read(run(*common, "--index", index)[1])
