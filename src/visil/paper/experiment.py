@@ -17,10 +17,11 @@ from visil.paper.baselines.frame_features import FrameFeatures
 from visil.paper.baselines.registry import SYSTEMS, system
 from visil.paper.baselines.system import System
 from visil.paper.baselines.visil_systems import POOLED, POOLINGS, ROWS, RefinedSystem, visil_system
-from visil.paper.feature_bank import FeatureBank, Networks, OnVideos
+from visil.paper.feature_bank import FeatureBank, Networks
 from visil.paper.feature_kinds import split_kind
 from visil.paper.short_training import ShortTrainer, ShortTraining
 from visil.paper.videos import Videos
+from visil.progress import Counted
 from visil.video import Sampling
 
 I3D = "I3D"
@@ -51,7 +52,7 @@ class Experiment:
         *,
         training: ShortTraining | None = None,
         models: Mapping[str, ViSiL] | None = None,
-        on_videos: OnVideos | None = None,
+        on_videos: Counted | None = None,
         tell: Tell = lambda _: None,
     ) -> None:
         self.videos, self.networks, self.sampling, self.out = videos, networks, sampling, out

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,15 +25,13 @@ from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
 from visil.paper.feature_kinds import SUFFIXES, WIDTHS, FeatureMaker, fitted, split_kind
 from visil.paper.videos import Videos
+from visil.progress import Counted
 
 FITTED_ON = 1_000_000
 """Vectors that a PCA is fitted on, at most about."""
 
 LEARNED_FRAMES = 1 << 16
 """Frames that a system learns from, at most."""
-
-OnVideos = Callable[[int, int, str], None]
-"""Called with the videos done, those there are, and the last one's id."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class FeatureBank:
     """Features of any kind of any id of ``videos``, kept in ``folder``."""
 
     def __init__(
-        self, videos: Videos, folder: Path, networks: Networks, progress: OnVideos | None = None
+        self, videos: Videos, folder: Path, networks: Networks, progress: Counted | None = None
     ) -> None:
         self.videos, self.folder, self.networks, self.progress = videos, folder, networks, progress
         self._store = FeatureStore(folder)
