@@ -105,8 +105,8 @@ class _Report:
             f" · model <bdi>{text(model)}</bdi></p>"
             f'<dl class="numbers">{shown}</dl>{none}'
             '<p class="faint">Confidence is the probability that two videos share footage; the score is how well '
-            "one is covered by the other, from −1 to 1. Videos marked “keep” are a suggestion: of the others, all that "
-            "they show is in one that is kept.</p></header>\n"
+            "one is covered by the other, from −1 to 1. Videos marked “keep” are a suggestion: everything in the "
+            "others is also in one that is kept.</p></header>\n"
         )
 
     def _contents(self) -> str:

@@ -34,7 +34,7 @@ export async function show(root, { params, session, signal }) {
   };
 
   root.append(
-    h("p", { class: "lead" }, "Point at a folder. Each video is read once; your files stay where and as they are. Files that are already in, unchanged, are passed over."),
+    h("p", { class: "lead" }, "Point at a folder. Each video is read once; your files stay where and as they are. Files that are already in the collection and have not changed are skipped."),
     session.index.writable ? form(session, track, signal) : h("p", { class: "notice" }, "This collection was opened for reading only, so nothing can be added. Start “visil serve” with a user who may write to it."),
     running, before);
 

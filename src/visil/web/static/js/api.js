@@ -29,7 +29,7 @@ export async function matrix(url, signal) {
   const answer = await request(url, { signal });
   const values = littleEndian(await answer.arrayBuffer());
   const [rows, columns] = ["X-Rows", "X-Columns"].map((name) => Number(answer.headers.get(name)));
-  if (!(rows > 0 && columns > 0) || rows * columns !== values.length) throw new Problem(0, "The matrix came incomplete.");
+  if (!(rows > 0 && columns > 0) || rows * columns !== values.length) throw new Problem(0, "The matrix did not arrive whole.");
   return { rows, columns, values };
 }
 

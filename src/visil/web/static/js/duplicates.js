@@ -88,7 +88,7 @@ function drawn(found) {
   const list = h("div", { class: "groups" });
   return [
     h("p", { class: "faint" }, `${said}${found.made ? ` · found ${when(found.made)}` : ""}`),
-    groups.length > 0 && h("p", { class: "faint" }, "Videos marked “keep” are a suggestion: of the others, all that they show is in one that is kept. Your verdicts count from the next time on."),
+    groups.length > 0 && h("p", { class: "faint" }, "Videos marked “keep” are a suggestion: everything in the others is also in one that is kept. Your verdicts are used the next time you look for duplicates."),
     list, unfolding(list, groups),
     common.length > 0 && commonFootage(common),
   ];

@@ -96,7 +96,7 @@ class Library {
   nothing() {
     const { q, state } = this.wanted;
     if (q || state) {
-      return [h("p", {}, "No video is like that."),
+      return [h("p", {}, "No video matches this filter."),
         h("a", { class: "button", href: "#/library?all=1" }, "Show all")];
     }
     return [h("h2", {}, "The collection is empty"),

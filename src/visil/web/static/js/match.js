@@ -55,7 +55,7 @@ export async function show(root, context) {
 function explained(error) {
   if (error instanceof Problem) return error;
   console.error(error);
-  return new Problem(0, "This page stumbled over the answer; the browser's console says more.");
+  return new Problem(0, "The page could not read the server's answer; the browser's console says more.");
 }
 
 /** A finished comparison: players, timelines, stretches, matrices, and how the result came about. */

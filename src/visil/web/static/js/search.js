@@ -115,7 +115,7 @@ class Question {
       const { videos } = await get(`videos?${settings}`, this.signal);
       replace(list, videos.map((video) => h("li", {}, h("a", { class: "pick", href: address("search", { video: video.id }) },
         thumbnail({ kind: "video", id: video.id }, early(video.duration)), h("span", {}, bdi(video.name), h("span", { class: "facts" }, clock(video.duration ?? 0)))))));
-      if (!videos.length) replace(list, h("li", { class: "faint" }, field.value ? "None is called that." : "The collection is empty."));
+      if (!videos.length) replace(list, h("li", { class: "faint" }, field.value ? "No video has that name." : "The collection is empty."));
     };
     field.addEventListener("input", debounce(250, () => offer().catch(complain)));
     offer().catch(complain);

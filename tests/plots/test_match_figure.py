@@ -8,7 +8,6 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
 from pathlib import Path
 
 import av
@@ -21,14 +20,9 @@ from visil.errors import UsageError
 from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment
 from visil.matching.match import Match
-from visil.model import comparator
-from visil.plots import plot_attention, plot_match
-from visil.plots.attention_figure import smooth, weight_maps
-from visil.plots.axes import Axis, lanes, shrink, ticks
-from visil.plots.heat import heat_png
+from visil.plots import plot_match
 from visil.plots.lettering import file_name, shortened
-from visil.plots.match_figure import STRIDE, match_figure
-from visil.plots.times import clock, duration, shared_seconds
+from visil.plots.match_figure import match_figure
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "jpg": b"\xff\xd8\xff", "jpeg": b"\xff\xd8\xff"}
 ORANGE = (230, 159, 0)
@@ -193,18 +187,6 @@ def test_a_diagonal_is_light_where_it_is_and_dark_elsewhere(tmp_path: Path) -> N
         assert light[y, int((29.5 - row) / 30 * width)] < 60 or abs(29 - row - row - 10) < 2
 
 
-@pytest.mark.parametrize("shape", [(3000, 3000), (700, 5000), (3001, 750)])
-def test_a_thin_diagonal_survives_shrinking(shape: tuple[int, int]) -> None:
-    rows, columns = (Axis.of(np.arange(float(n))).bins() for n in shape)
-    assert max(len(rows), len(columns)) <= 720
-    length = min(shape)
-    small = shrink(diagonal(*shape), rows, columns)
-    for step in range(0, length, 7):
-        at = [next(i for i, bin_ in enumerate(bins) if bin_.stop > step) for bins in (rows, columns)]
-        assert small[at[0], at[1]] == 1
-    assert small.mean() < 0.02
-
-
 def test_a_thin_diagonal_survives_in_the_picture(tmp_path: Path) -> None:
     light = drawn_matrix(a_match(diagonal(3000, 3000)), tmp_path / "m.png").mean(axis=-1)
     height, width = light.shape
@@ -212,29 +194,6 @@ def test_a_thin_diagonal_survives_in_the_picture(tmp_path: Path) -> None:
         y, x = int(share * height), int(share * width)
         assert light[y - 2 : y + 3, x - 2 : x + 3].max() > 180
     assert np.median(light) < 40
-
-
-def test_small_matrices_are_drawn_cell_by_cell() -> None:
-    bins = Axis.of(np.arange(720.0)).bins()
-    assert bins == [slice(i, i + 1) for i in range(720)]
-    matrix = np.random.default_rng(0).random((720, 5)).astype(np.float32)
-    assert np.array_equal(shrink(matrix, bins, [slice(i, i + 1) for i in range(5)]), matrix)
-
-
-def test_uneven_frames_are_drawn_for_as_long_as_they_last() -> None:
-    axis = Axis.of(np.array([0.0, 1.0, 2.0, 10.0]))
-    assert axis.end == 11.0
-    bins = axis.bins(limit=11)
-    assert [bin_.start for bin_ in bins] == [0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3]
-    assert all(bin_.stop == bin_.start + 1 for bin_ in bins)
-
-
-def test_the_cells_of_s_v_stand_for_four_frames_each() -> None:
-    axis = Axis.of(np.arange(10.0)).grouped(2, 4)
-    assert axis.starts.tolist() == [0, 4]
-    assert axis.end == 8
-    short = Axis.of(np.arange(3.0)).grouped(1, 4)
-    assert (short.start, short.end) == (0, 3)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (60, 60), (20, 600), (600, 20)])
@@ -301,12 +260,6 @@ def test_of_many_stretches_the_longest_are_listed_and_the_rest_counted() -> None
     listed = [text for text in texts if " → " in text and "–" in text]
     assert "0:17–0:30 → 0:50–1:03" in listed
     assert f"and {40 - len(listed)} more" in texts
-
-
-def test_shared_seconds_count_no_moment_twice() -> None:
-    segments = [Segment((0, 10), (0, 10), 1), Segment((5, 12), (40, 47), 1), Segment((20, 21), (0, 1), 1)]
-    assert shared_seconds(segments) == 13
-    assert shared_seconds([]) == 0
 
 
 # ---------------------------------------------------------------------- the videos
@@ -403,89 +356,3 @@ def test_several_threads_may_draw_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda path: plot_match(match, path), paths))
     assert len({path.read_bytes() for path in paths}) == 1
-
-
-def test_a_matrix_as_a_picture_runs_from_dark_to_light() -> None:
-    png = heat_png(np.array([[-1.0, 0.0, 1.0], [np.nan, 2.0, -5.0]], np.float32), -1.0)
-    drawn = np.asarray(Image.open(BytesIO(png)).convert("L")).astype(int)
-    assert drawn[0, 0] < drawn[0, 1] < drawn[0, 2]
-    assert drawn[1].tolist() == [drawn[0, 1], drawn[0, 2], drawn[0, 0]]
-
-
-# ---------------------------------------------------------------------- words and numbers
-
-
-def test_the_drawn_stride_is_the_comparators() -> None:
-    assert STRIDE == comparator.STRIDE
-
-
-def test_times_are_written_as_people_write_them() -> None:
-    assert [clock(s) for s in (0, 7.4, 59.6, 600, 3725)] == ["0:00", "0:07", "1:00", "10:00", "1:02:05"]
-    assert clock(7.46, tenths=True) == "0:07.5"
-    assert clock(59.97, tenths=True) == "1:00.0"
-    lengths = [duration(s) for s in (0.5, 12, 59.7, 200, 120, 3900, 7200)]
-    assert lengths == ["0.5 s", "12 s", "1 min", "3 min 20 s", "2 min", "1 h 5 min", "2 h"]
-
-
-def test_ticks_are_round_and_few() -> None:
-    assert ticks(Axis.of(np.arange(60.0)), 7)[1] == ["0:00", "0:10", "0:20", "0:30", "0:40", "0:50", "1:00"]
-    assert ticks(Axis.of(np.arange(3.0)), 9)[1] == ["0:00", "0:01", "0:02", "0:03"]
-    assert ticks(Axis.of(np.arange(5) / 10), 9)[1][:2] == ["0:00.0", "0:00.1"]
-    assert len(ticks(Axis.of(np.arange(0.0, 1e6, 10)), 7)[0]) <= 8
-
-
-def test_stretches_that_overlap_go_into_lanes_of_their_own() -> None:
-    assert lanes([(0, 10), (5, 8), (10, 12), (6, 7)], 3) == [0, 1, 0, 2]
-    assert max(lanes([(0, 10)] * 5, 3)) == 2
-
-
-# ---------------------------------------------------------------------- attention
-
-
-def test_attention_is_red_where_the_weight_is_high(tmp_path: Path) -> None:
-    frames = np.full((2, 90, 160, 3), 128, np.uint8)
-    weights = np.zeros((2, 9))
-    weights[0, 0], weights[1, 8] = 1, 1
-    plot_attention(frames, weights, tmp_path / "attention.png")
-    picture = pixels(tmp_path / "attention.png").astype(int)
-    warmth = picture[..., 0] - picture[..., 2]
-    height, width = warmth.shape
-    lower = warmth[height // 2 : -10, : int(width * 0.8)]
-    hot = np.nonzero(lower[: lower.shape[0] // 3] > 60)[1]
-    assert hot.size
-    assert hot.max() < width * 0.35
-    assert (np.nonzero(lower[2 * lower.shape[0] // 3 :] > 60)[1] > width * 0.35).all()
-    assert (
-        warmth[10 : height // 2 - 10, 10 : int(width * 0.8)] == 0
-    ).all()  # the frames above are as they were
-
-
-def test_the_finest_level_of_regions_is_drawn() -> None:
-    weights = np.arange(14.0)[None]
-    assert weight_maps(weights, None).tolist() == [[[5, 6, 7], [8, 9, 10], [11, 12, 13]]]
-    assert weight_maps(weights[:, :9], None).shape == (1, 3, 3)
-    assert weight_maps(weights[:, :13], None).shape == (1, 3, 3)
-    assert weight_maps(weights, 2).tolist() == [[[10, 11], [12, 13]]]
-    for regions, grid in ((7, None), (9, 4), (9, 0)):
-        with pytest.raises(UsageError, match=f"{regions} regions"):
-            weight_maps(weights[:, :regions], grid)
-
-
-def test_weights_are_smooth_between_regions() -> None:
-    large = smooth(np.array([[0.0, 1.0], [0.0, 1.0]]), 20, 40)
-    assert large.shape == (20, 40)
-    assert (np.diff(large[10]) >= -1e-6).all()
-    assert np.abs(np.diff(large[10])).max() < 0.15
-
-
-def test_attention_takes_at_most_eight_frames_and_checks_what_it_gets(tmp_path: Path) -> None:
-    frames = np.zeros((30, 20, 20, 3), np.uint8)
-    plot_attention(frames, np.ones((30, 9)), tmp_path / "many.jpg")
-    assert (tmp_path / "many.jpg").read_bytes().startswith(MAGIC["jpg"])
-    with pytest.raises(UsageError, match="uint8"):
-        plot_attention(frames[0], np.ones((30, 9)), tmp_path / "a.png")
-    with pytest.raises(UsageError, match="weights must be finite"):
-        plot_attention(frames, np.ones((3, 9)), tmp_path / "a.png")
-    with pytest.raises(UsageError, match="weights must be finite"):
-        plot_attention(frames, np.full((30, 9), np.nan), tmp_path / "a.png")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["many.jpg"]
