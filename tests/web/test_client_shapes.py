@@ -8,7 +8,7 @@ from visil.web import shapes
 
 ON_BOTH_SIDES = {"Video", "Videos", "Progress", "Job"}
 IN_RESULTS = {"Segment", "Hit", "Found"}
-"""Parts of a job's result, which the server's shapes leave open; test_work.py holds them against real answers."""
+"""Parts of a job's result, which the server's shapes leave open; test_jobs.py holds them against real answers."""
 GIVEN_AS_PLAIN_DICTS = {
     *("Session", "IndexFacts", "LimitFacts", "Entry", "Folder", "Upload", "Duplicates"),
     *("JobWithResult", "Started", "Jobs", "Judgement", "JudgementOnRecord", "Judgements"),
