@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
+import typing
 from pathlib import Path
 
 import pytest
 
 import visil
+from public_face import Reader
 
 SRC = Path(visil.__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 HEAVY = ("torch", "av", "matplotlib", "numpy", "PIL", "safetensors", "huggingface_hub", "typer", "rich")
 
 
@@ -58,13 +63,88 @@ def test_everything_listed_is_there() -> None:
     assert set(visil.__all__) <= set(dir(visil))
 
 
-def test_what_the_interface_promises_of_the_core() -> None:
-    assert {"load", "ViSiL", "VideoFeatures", "Match", "Segment"} <= set(visil.__all__)
+PROMISED = """
+import visil
+
+model = visil.load()
+model = visil.load("visil-v", backbone="resnet50", backbone_weights="resnet50-0676ba61.pth")
+model = visil.ViSiL.from_official("visil.pth", "pca_resnet50_vcdb_1M.pth", backbone_weights="resnet50-0676ba61.pth",
+                                  symmetric=False)
+a = model.embed("a.mp4")
+a.vectors
+a.timestamps
+a = model.embed_frames(frames)
+match = model.compare(a, "b.mp4")
+scores = model.scores(a, [b, c, d])
+match.score
+match.confidence
+match.verdict
+for segment in match.segments:
+    segment.query
+    segment.target
+    segment.score
+match.frame_matrix
+match.output_matrix
+match.plot("match.png")
+
+index = visil.Index("videos.visil")
+report = index.add(["folder", "b.mkv"])
+report.added
+report.unchanged
+failed = report.failed
+for hit in index.search("query.mp4", k=10):
+    hit.id
+    hit.path
+    hit.score
+    hit.confidence
+    hit.verdict
+    hit.segments
+groups = index.duplicates(min_confidence=0.5)
+"""
+"""What scripts of others rely on: it may grow, and nothing of it may go."""
 
 
-def test_version_is_the_projects() -> None:
-    project = (SRC.parent / "pyproject.toml").read_text("utf-8")
-    assert f'\nversion = "{visil.__version__}"\n' in project
+def test_what_is_promised_of_the_public_objects_is_there() -> None:
+    reader = Reader()
+    reader.read(PROMISED)
+    assert {"Match.output_matrix", "Segment.target", "Hit.segments", "Index.duplicates"} <= reader.used
+    assert reader.names["match"] is visil.Match
+    assert reader.names["hit"] is visil.Hit
+    assert reader.names["a"] is visil.VideoFeatures
+    assert typing.get_args(reader.names["failed"]) == (tuple[str, str],), "path and reason of each"
+
+
+@pytest.mark.parametrize(
+    ("code", "missing"),
+    [
+        ("visil.nothing", "nothing"),
+        ("visil.load().compare('a', 'b').certainty", "certainty"),
+        ("visil.load().compare('a', 'b', 'c')", "too many positional arguments"),
+        ("visil.Index('x').search('a', limit=3)", "unexpected keyword argument 'limit'"),
+    ],
+)
+def test_the_check_of_promises_can_fail(code: str, missing: str) -> None:
+    with pytest.raises((AttributeError, TypeError), match=missing):
+        Reader(visil=visil).read(code)
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").is_file(), reason="no README here")
+def test_python_in_the_readme_uses_what_there_is() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert len(blocks) >= 2
+    for block in blocks:
+        Reader(visil=visil).read(block)
+
+
+@pytest.mark.skipif(not (ROOT / "CHANGELOG.md").is_file(), reason="no project files here")
+def test_the_version_is_the_changelogs_and_stands_once() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/visil/__init__.py"
+    changes = re.findall(r"^## \[?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert changes[0] == visil.__version__
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {visil.__version__}\n" in citation
 
 
 def test_what_is_not_there_is_an_attribute_error() -> None:

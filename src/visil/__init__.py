@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from visil.model.features import VideoFeatures
     from visil.video import Frames, Sampling
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Frames": "visil.video",
