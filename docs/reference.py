@@ -43,7 +43,8 @@ def api_page() -> str:
     """Every public name, in mkdocstrings' notation."""
     import visil
 
-    errors, things = [], []
+    errors: list[str] = []
+    things: list[str] = []
     for name in visil.__all__:
         value = getattr(visil, name)
         is_error = inspect.isclass(value) and issubclass(value, Exception)

@@ -122,7 +122,7 @@ def visil_types(hint: Any) -> set[type]:
 
 def public_callables(kind: type) -> dict[str, Callable[..., Any]]:
     """A class's own public methods and properties."""
-    found = {}
+    found: dict[str, Callable[..., Any]] = {}
     for name in dir(kind):
         where = next(k for k in kind.__mro__ if name in vars(k))
         if name.startswith("_") or not where.__module__.startswith("visil"):
