@@ -18,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from visil.errors import UsageError, VisilError
+from visil.errors import UsageError, VisilError, os_reason
 
 Said = Literal["same", "different"]
 Ref = Mapping[str, str]
@@ -184,7 +184,7 @@ class Client:
                     length=path.stat().st_size,
                 )
         except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from error
+            raise UsageError(f"{path}: cannot be read: {os_reason(error)}") from error
         return str(sent["upload"])
 
     def delete_upload(self, upload: str) -> None:

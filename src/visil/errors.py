@@ -42,3 +42,8 @@ def printable(path: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in path
     )
+
+
+def os_reason(error: OSError) -> str:
+    """What the operating system objected to, as part of a sentence: "permission denied"."""
+    return (error.strerror or str(error)).lower()

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from visil.errors import FileError
+from visil.errors import FileError, os_reason
 from visil.matching.localize import Segment
 
 AnyPath = str | os.PathLike[str]
@@ -74,7 +74,7 @@ def sha256_of(path: AnyPath) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise FileError(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(path, f"cannot be read: {os_reason(error)}") from error
 
 
 def read_text(path: AnyPath) -> str:

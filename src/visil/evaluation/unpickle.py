@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from visil.errors import FileError
+from visil.errors import FileError, os_reason
 
 SCALARS = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
 """Kinds of numpy numbers that are read."""
@@ -20,7 +20,7 @@ def read_pickle(path: str | os.PathLike[str]) -> object:
         with open(path, "rb") as file:
             return _Plain(file).load()
     except OSError as error:
-        raise FileError(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(path, f"cannot be read: {os_reason(error)}") from error
     except _Refused as error:
         raise FileError(path, f"asks for {error}, which no annotation needs: not read") from error
     except Exception as error:  # damaged ones fail in any way

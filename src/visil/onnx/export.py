@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from visil.compare import comparing
 from visil.compare.visil import ViSiL
-from visil.errors import ModelError, UsageError, printable
+from visil.errors import ModelError, UsageError, os_reason, printable
 from visil.files import replacing_together
 from visil.onnx.graphs import Extractor, Similarity
 
@@ -62,7 +62,7 @@ def export_onnx(model: ViSiL, folder: str | os.PathLike[str]) -> Exported:
         with replacing_together(target, (EXTRACTOR, SIMILARITY, ABOUT)) as fresh:
             return _write(plain, fresh, target)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise ModelError(f"{printable(str(target))}: the model could not be written ({reason})") from error
 
 

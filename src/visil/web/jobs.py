@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Literal
 
+from visil.errors import os_reason
 from visil.kernels.cores import usable_cores
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.library import Library
@@ -167,9 +168,7 @@ class Jobs:
         except EngineFailed as error:
             await self._end(job, "failed", str(error))
         except OSError as error:
-            await self._end(
-                job, "failed", f"its result could not be written ({(error.strerror or '').lower()})"
-            )
+            await self._end(job, "failed", f"its result could not be written ({os_reason(error)})")
         finally:
             self._running.pop(job.id, None)
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from visil import __version__
-from visil.errors import printable
+from visil.errors import os_reason, printable
 from visil.video import is_video_path
 from visil.web import shapes
 from visil.web.guard import COOKIE, SESSION_S, new_session, same
@@ -123,9 +123,7 @@ def _inside(roots: Roots, folder: Path) -> Iterator[Path]:
     try:
         names = sorted(os.listdir(folder), key=str.casefold)
     except OSError as error:
-        raise Problem(
-            403, f"{printable(os.fspath(folder))}: cannot be read ({(error.strerror or '').lower()})."
-        ) from error
+        raise Problem(403, f"{printable(os.fspath(folder))}: cannot be read ({os_reason(error)}).") from error
     shown = [folder / name for name in names if not name.startswith(".")]
     yield from roots.inside(shown)
 

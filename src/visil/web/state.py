@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from visil.collection.lock import can_write
-from visil.errors import IndexFolderError, UsageError, printable
+from visil.errors import IndexFolderError, UsageError, os_reason, printable
 from visil.web.problems import Problem
 from visil.web.settings import Limits
 
@@ -57,9 +57,7 @@ class StateFolder:
             os.chmod(self.folder, 0o700)
             self._lock = (self.folder / "lock").open("wb")
         except OSError as error:
-            raise IndexFolderError(
-                self.folder, f"cannot be made ({(error.strerror or '').lower()})"
-            ) from error
+            raise IndexFolderError(self.folder, f"cannot be made ({os_reason(error)})") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
