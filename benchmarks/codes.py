@@ -108,9 +108,7 @@ def first_look(
         scores = coded_scores(
             bits(query),
             targets,
-            symmetric=model.config.symmetric,
-            frame_pool=model.config.frame_pool,
-            video_pool=("max", "top3"),
+            replace(model.formula, video_pool=("max", "top3")),
         )
         places.append(int((scores >= scores[truth]).sum()))
     return {

@@ -20,8 +20,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from shared.results import as_text, machine, write
-from visil.model.comparator import Comparator
-from visil.model.similarity import Reduction
+from visil.kernels.precision import Precision
+from visil.model.formula import Formula
 
 Scores = NDArray[np.float64]
 
@@ -50,19 +50,13 @@ def pack(copyset: Path, features: Path, index: Path, out: Path, videos: int) -> 
     print(f"{len(queries)} queries, {len(tensors) - len(queries)} videos, {out.stat().st_size / 1e6:.0f} MB")
 
 
-def plain_scores(
-    queries: list[Tensor],
-    targets: list[Tensor],
-    comparator: Comparator | None,
-    symmetric: bool,
-    pool: tuple[Reduction, Reduction],
+def scores_in(
+    precision: Precision, queries: list[Tensor], targets: list[Tensor], formula: Formula, device: str
 ) -> Scores:
-    """CS_v by the plain formulas in float32."""
-    from visil.compare.many_scores import matrix_scores
+    """CS_v of every query with every target in one precision."""
+    from visil.kernels import Scorer
 
-    options = {"symmetric": symmetric, "frame_pool": pool, "comparator": comparator}
-    placed = [t.float() for t in targets]
-    return np.stack([matrix_scores(q.float(), placed, **options) for q in queries])  # type: ignore[arg-type]
+    return np.hstack([found for _, found in Scorer(formula, device, precision).stream(queries, targets)])
 
 
 def kendall(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -79,8 +73,6 @@ def mean_ap(scores: Scores, truth: NDArray[np.int64], chosen: NDArray[np.bool_])
 
 def run(file: Path, model: Path | None, out: Path | None, device: str) -> None:
     """Score by every precision, compare with float32."""
-    from visil.kernels.gpu_engine import DTYPES, GpuEngine
-
     with safe_open(file, "pt") as opened:
         config = json.loads(opened.metadata()["visil"])
         queries = [opened.get_tensor(k) for k in sorted(opened.keys()) if k.startswith("q")]
@@ -93,8 +85,8 @@ def run(file: Path, model: Path | None, out: Path | None, device: str) -> None:
         assert comparator is not None
         comparator = comparator.to(device)
     pool = (config["frame_pool"][0], config["frame_pool"][1])
-    placed = [t.to(device) for t in targets]
-    exact = plain_scores([q.to(device) for q in queries], placed, comparator, config["symmetric"], pool)
+    formula = Formula(frame_pool=pool, symmetric=config["symmetric"], comparator=comparator)
+    exact = scores_in("fp32", queries, targets, formula, device)
     truth, halves = np.array(config["truth"]), np.array(config["halves"])
     known = len({*truth.tolist()})
     result: dict[str, object] = {
@@ -104,16 +96,9 @@ def run(file: Path, model: Path | None, out: Path | None, device: str) -> None:
         "comparator": None if model is None else model.name,
         "fp32": {half: round(mean_ap(exact, truth, halves == half), 4) for half in ("easy", "hard")},
     }
-    for precision in DTYPES:
-        engine = GpuEngine(
-            queries,
-            comparator,
-            symmetric=config["symmetric"],
-            frame_pool=pool,
-            precision=precision,
-            device=device,
-        )
-        found = engine.all_scores(targets).astype(np.float64)
+    precisions: tuple[Precision, ...] = ("fp16", "bf16", "fp8")
+    for precision in precisions:
+        found = scores_in(precision, queries, targets, formula, device)
         top = [
             len({*np.argsort(-a)[:100].tolist()} & {*np.argsort(-b)[:100].tolist()}) / min(100, len(a))
             for a, b in zip(found, exact, strict=True)

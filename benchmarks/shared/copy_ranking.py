@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.copy_sets import CopySet, reciprocal_ranks
-from visil.kernels import FrameMatrix
+from visil.kernels import Scorer
 from visil.matching.localize import WALL, LocalizeConfig, Localizer, walled_spans
 from visil.model.config import ViSiLConfig
+from visil.model.formula import Formula
 
 Matrix = NDArray[np.float32]
 SLOPES = (0.75, 1.0, 1.33)
@@ -29,11 +30,10 @@ def frame_matrices(
     """For each query, S_f against the whole database side by side, walls between."""
     columns, spans = walled_spans([len(video) for video in database])
     together = torch.cat(list(database))
-    inner, outer = config.frame_pool
+    scorer = Scorer(Formula(config.frame_pool, config.video_pool, config.symmetric), together.device)
     found = []
     for query in queries:
-        strip = FrameMatrix(query, together, symmetric=config.symmetric, inner=inner, outer=outer).full()
-        values = strip.float().cpu().numpy()
+        values = scorer.frames(query, [together]).float().cpu().numpy()
         wide = np.full((len(query), columns), WALL, np.float32)
         at = 0
         for start, stop in spans:

@@ -99,9 +99,9 @@ def test_blank_frames_are_not_sampled(model: ViSiL) -> None:
 def test_what_is_taken_off_lowers_confidence_and_nothing_else(
     model: ViSiL, monkeypatch: pytest.MonkeyPatch, cells: int
 ) -> None:
-    from visil.compare import comparing
+    from visil.kernels import torch_engine
 
-    monkeypatch.setattr(comparing, "WIDE_CELLS", cells)  # 1: each pair by itself, strip by strip
+    monkeypatch.setattr(torch_engine, "WIDE_CELLS", cells)  # 1: each pair by itself, strip by strip
     vectors = unit((12, 9, DIM), 3)
     query = video(vectors)
     target = video(F.normalize(vectors + 0.15 * unit((12, 9, DIM), 4), dim=-1))

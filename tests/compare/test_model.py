@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 import visil.compare.visil as model_module
 from family import DIM, FAMILY, LITE, built
-from visil.compare import comparing
+from visil.compare import matches
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
-from visil.kernels import scoring
+from visil.kernels import torch_engine
 from visil.matching.calibration import Calibration
 from visil.matching.match import Match
 from visil.model import presets
@@ -131,7 +131,7 @@ def chunk_mean(
 def test_the_authors_way_with_long_targets(
     model: ViSiL, monkeypatch: pytest.MonkeyPatch, length: int, chunks: list[tuple[int, int]]
 ) -> None:
-    monkeypatch.setattr(comparing, "AUTHORS_CHUNK", 8)
+    monkeypatch.setattr(matches, "AUTHORS_CHUNK", 8)
     query, target = video(11, 1), video(length, 2)
     expected = chunk_mean(model, query, target, chunks)
     assert model.compare(query, target, long_videos="authors").score == pytest.approx(expected, abs=1e-5)
@@ -140,7 +140,7 @@ def test_the_authors_way_with_long_targets(
 
 
 def test_the_authors_chunk_is_2048_frames() -> None:
-    assert comparing.AUTHORS_CHUNK == 2048
+    assert matches.AUTHORS_CHUNK == 2048
 
 
 # ---------------------------------------------------------------- what a match holds
@@ -186,8 +186,8 @@ def test_matrices_that_were_not_kept_are_the_same(
 ) -> None:
     query, target = video(x, 1), video(y, 2)
     kept = model.compare(query, target)
-    monkeypatch.setattr(comparing, "KEPT_CELLS", x * y - 1)
-    monkeypatch.setattr(scoring, "STRIP_CELLS", 1)
+    monkeypatch.setattr(matches, "KEPT_CELLS", x * y - 1)
+    monkeypatch.setattr(torch_engine, "STRIP_CELLS", 1)
     again = model.compare(query, target)
     assert again.score == pytest.approx(kept.score, abs=1e-6)
     assert again.segments == kept.segments
@@ -434,7 +434,7 @@ def test_no_backbone_no_embedding(model: ViSiL, tmp_path: Path) -> None:
 
 def test_an_unknown_way_with_long_videos() -> None:
     model = built(FAMILY["f"])
-    way = cast("comparing.LongVideos", "author")
+    way = cast("matches.LongVideos", "author")
     with pytest.raises(UsageError, match="author"):
         model.compare(video(5), video(6), long_videos=way)
     with pytest.raises(UsageError, match="author"):

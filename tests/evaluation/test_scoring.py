@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from family import FAMILY, LENGTHS, built, related
-from visil.compare import many_scores
 from visil.errors import UsageError
 from visil.evaluation import scoring
 from visil.evaluation.scoring import find_segments, score_videos
+from visil.kernels import torch_engine
 from visil.model.features import VideoFeatures
 
 QUERIES = ["q0", "q1", "gone"]
@@ -42,7 +42,7 @@ def test_as_model_scores(
     frame = 4 * videos["q0"].vectors[0].numel()
     monkeypatch.setattr(scoring, "QUERY_BYTES", query_frames * frame)
     monkeypatch.setattr(scoring, "BLOCK_BYTES", block * frame)
-    monkeypatch.setattr(many_scores, "WIDE_CELLS", cells)
+    monkeypatch.setattr(torch_engine, "WIDE_CELLS", cells)
     told: list[tuple[int, int, int]] = []
     answers = score_videos(model, videos.get, QUERIES, candidates, lambda *state: told.append(state))
     assert answers.unreadable == {"gone", "missing"}

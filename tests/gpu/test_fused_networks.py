@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from visil.kernels.lite_fused import FusedEfficientNetLite
-from visil.kernels.resnet_fused import FusedResNet50
+from visil.kernels.gpu_backbones import FusedEfficientNetLite, FusedResNet50
 from visil.model.backbones.efficientnet_lite import EfficientNetLite
 from visil.model.backbones.resnet import ResNet50
 
 
 @pytest.fixture(autouse=True)
 def cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no cuDNN, its two fused calls by what they stand for."""
+    """Convolutions in float32, not TF32; where there is no cuDNN, its two fused calls by what they stand for."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     if torch.cuda.is_available():
         return
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from visil.kernels.gpu_extraction import imac
+from visil.kernels.gpu_backbones import imac
 from visil.kernels.triton_maps import depthwise_relu6, regional_max_into
 from visil.model.regions import imac as plain_imac
 from visil.model.regions import regional_max

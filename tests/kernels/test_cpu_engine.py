@@ -2,7 +2,7 @@
 
 Tolerances, for ℓ2-normalised vectors: float32 1e-5; bfloat16 0.006 a cell, which is what rounding two factors and their
 product to 8 bits can add up to; int8 0.006 a cell, five times the standard deviation that the engine allows a product.
-Scores of videos read off S_f, with 128 channels or more: 0.002 in all of them (``cpu_precision.TOLERANCE``); with a
+Scores of videos read off S_f, with 128 channels or more: 0.002 in all of them (``precision.TOLERANCE``); with a
 comparator of random weights 0.01 in bfloat16 and 0.02 in int8.
 """
 
@@ -21,14 +21,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.compare.many_scores import matrix_scores
 from visil.errors import UsageError
-from visil.kernels import FrameMatrix, cpu_precision, cpu_products
+from visil.kernels import FrameMatrix, Scorer, cpu_products
+from visil.kernels import precision as precisions
 from visil.kernels.cpu_comparator import FastComparator, fast_comparator, passes
-from visil.kernels.cpu_precision import ARITHMETICS, TOLERANCE, Arithmetic, arithmetic
-from visil.kernels.joined import Joined
-from visil.kernels.ragged import pooled_spans
+from visil.kernels.frame_matrix import Joined
+from visil.kernels.pooling import pooled_spans
+from visil.kernels.precision import ON_CPU, TOLERANCE, Arithmetic, Precision, arithmetic, check_precision
 from visil.model.comparator import Comparator, Padding, repeated
+from visil.model.formula import Formula
 from visil.model.similarity import Reduction, frame_matrix, pool
 
 CELL = {"fp32": 1e-5, "bf16": 6e-3, "int8": 6e-3}
@@ -89,7 +90,7 @@ def poisoned_memory() -> Iterator[None]:
     s=st.integers(1, 5),
     c=st.sampled_from([1, 7, 128, 200]),
     how=st.sampled_from(COMBINATIONS),
-    chosen=st.sampled_from(ARITHMETICS),
+    chosen=st.sampled_from(ON_CPU),
     products=st.sampled_from([1, 1 << 9, 1 << 20]),
     seed=st.integers(0, 1000),
 )
@@ -105,27 +106,27 @@ def test_frame_matrix_in_every_arithmetic(
 ) -> None:
     inner, outer, symmetric = how
     query, target = video(lengths[0], r, c, seed), video(lengths[1], s, c, seed + 1)
-    options = {"inner": inner, "outer": outer, "symmetric": symmetric}
-    expected = frame_matrix(query.double(), target.double(), **options)  # type: ignore[arg-type]
+    formula = Formula((inner, outer), symmetric=symmetric)
+    expected = formula.frame_matrix(query.double(), target.double())
     with patch.object(cpu_products, "PRODUCTS", products), poisoned_memory():
-        found = FrameMatrix(query, target.half(), precision=chosen, **options).full()  # type: ignore[arg-type]
+        found = FrameMatrix(query, target.half(), formula, chosen).full()
     torch.testing.assert_close(
         found.double(), expected, atol=CELL[chosen] + 1e-3, rtol=0
     )  # half: 2^-11 a channel
 
 
-@pytest.mark.parametrize("chosen", ARITHMETICS)
+@pytest.mark.parametrize("chosen", ON_CPU)
 def test_equal_frames_are_alike_all_over(chosen: Arithmetic) -> None:
     same = video(1, 4, 128, 0).expand(9, 4, 128)
-    found = FrameMatrix(same, same, precision=chosen).full()
+    found = FrameMatrix(same, same, Formula(), chosen).full()
     torch.testing.assert_close(found, torch.ones(9, 9), atol=CELL[chosen], rtol=0)
     torch.testing.assert_close(found, found[:1, :1].expand(9, 9))
 
 
-@pytest.mark.parametrize("chosen", ARITHMETICS)
+@pytest.mark.parametrize("chosen", ON_CPU)
 def test_vectors_of_zeros(chosen: Arithmetic) -> None:
     nothing = torch.zeros(5, 3, 16)
-    assert (FrameMatrix(nothing, nothing, precision=chosen).full() == 0).all()
+    assert (FrameMatrix(nothing, nothing, Formula(), chosen).full() == 0).all()
 
 
 def test_a_channel_that_stands_out_is_not_rounded_coarsely() -> None:
@@ -133,13 +134,13 @@ def test_a_channel_that_stands_out_is_not_rounded_coarsely() -> None:
     query, target = video(4, 2, 256, 0) * 0.14, video(5, 2, 256, 1) * 0.14
     query[..., 0], target[..., 0] = 0.99, 0.99
     expected = frame_matrix(query.double(), target.double())
-    found = FrameMatrix(query, target, precision="int8").full()
+    found = FrameMatrix(query, target, Formula(), "int8").full()
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=0)
 
 
 def test_float64_stays_float64() -> None:
     query, target = video(3, 2, 130, 0).double(), video(4, 2, 130, 1).double()
-    found = FrameMatrix(query, target, precision="int8").full()
+    found = FrameMatrix(query, target, Formula(), "int8").full()
     torch.testing.assert_close(found, frame_matrix(query, target), atol=1e-14, rtol=0)
 
 
@@ -152,7 +153,7 @@ def test_float64_stays_float64() -> None:
     lengths=shapes,
     padding=st.sampled_from([None, "replicate", "zeros"]),
     symmetric=st.booleans(),
-    chosen=st.sampled_from(ARITHMETICS),
+    chosen=st.sampled_from(ON_CPU),
     columns=st.sampled_from([1, 1024]),
     seed=st.integers(0, 1000),
 )
@@ -171,7 +172,9 @@ def test_scores_of_many_targets(
     targets[0][0] = q[0]
     expected = [plain_score(q, target, symmetric, comparator) for target in targets]
     with patch("visil.kernels.cpu_comparator.PASS_COLUMNS", columns), poisoned_memory():
-        found = matrix_scores(q, targets, symmetric=symmetric, comparator=comparator, precision=chosen)
+        found = Scorer(Formula(symmetric=symmetric, comparator=comparator), precision=chosen).scores(
+            q, targets
+        )
     allowed = {"fp32": 1e-5, "bf16": TOLERANCE, "int8": TOLERANCE}[chosen]
     if comparator is not None:  # three random layers magnify what S_f differs by
         allowed = {"fp32": 1e-5, "bf16": 0.01, "int8": 0.02}[chosen]
@@ -181,31 +184,32 @@ def test_scores_of_many_targets(
 def test_threads_change_nothing() -> None:
     q = video(30, 3, 160, 0)
     targets = [video(40 + i, 3, 160, i + 1) for i in range(20)]
-    alone = matrix_scores(q, targets, comparator=network("replicate"))
+    scorer = Scorer(Formula(comparator=network("replicate")))
+    alone = scorer.scores(q, targets)
     try:
         torch.set_num_threads(3)
-        together = matrix_scores(q, targets, comparator=network("replicate"))
+        together = scorer.scores(q, targets)
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(1)
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
-@pytest.mark.parametrize("chosen", ARITHMETICS)
+@pytest.mark.parametrize("chosen", ON_CPU)
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_no_number_is_refused(chosen: Arithmetic, wrong: float) -> None:
     good, bad = video(5, 3, 16, 0), video(6, 3, 16, 1)
     bad[4, 1, 7] = wrong
     for query, targets in ((good, [good, bad]), (bad, [good])):
         with pytest.raises(UsageError, match="NaN or infinity"):
-            matrix_scores(query, targets, precision=chosen)
+            Scorer(Formula(), precision=chosen).scores(query, targets)
 
 
 def test_no_frames_and_no_targets() -> None:
     good = video(5, 3, 16, 0)
-    assert matrix_scores(good, []).shape == (0,)
+    assert Scorer(Formula()).scores(good, []).shape == (0,)
     with pytest.raises(UsageError, match="no frames"):
-        matrix_scores(good, [good, good[:0]])
+        Scorer(Formula()).scores(good, [good, good[:0]])
 
 
 # ---------------------------------------------------------------- the comparator
@@ -281,7 +285,7 @@ def test_pooled_spans(
     read = torch.full_like(values, torch.nan)
     for start, stop in spans:
         read[:, start:stop] = values[:, start:stop]  # what lies between must not be looked at
-    found = pooled_spans(read, spans, inner, outer, symmetric)
+    found = pooled_spans(read, spans, Formula(video_pool=(inner, outer), symmetric=symmetric))
     expected = [float(pool(values[:, a:b], inner, outer, symmetric)) for a, b in spans]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -300,18 +304,40 @@ def test_joined_videos(lengths: list[int], data: st.DataObject) -> None:
 # ---------------------------------------------------------------- the choice
 
 
+CPU = torch.device("cpu")
+
+
 def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(cpu_precision.VARIABLE, raising=False)
-    assert arithmetic() == "fp32"
-    assert arithmetic("int8") == "int8"
-    monkeypatch.setenv(cpu_precision.VARIABLE, "bf16")
-    assert arithmetic() == "bf16"
-    assert arithmetic("fp32") == "fp32"
-    monkeypatch.setattr(cpu_precision, "fastest", lambda: "int8")
-    assert arithmetic("auto") == "int8"
-    monkeypatch.setenv(cpu_precision.VARIABLE, "fp8")
-    with pytest.raises(UsageError, match="VISIL_PRECISION must be one of auto, fp32, bf16, int8, not 'fp8'"):
-        arithmetic()
+    monkeypatch.delenv(precisions.VARIABLE, raising=False)
+    assert arithmetic(None, CPU) == "fp32"
+    assert arithmetic("int8", CPU) == "int8"
+    monkeypatch.setenv(precisions.VARIABLE, "bf16")
+    assert arithmetic(None, CPU) == "bf16"
+    assert arithmetic("fp32", CPU) == "fp32"
+    monkeypatch.setattr(precisions, "fastest", lambda: "int8")
+    assert arithmetic("auto", CPU) == "int8"
+    monkeypatch.setenv(precisions.VARIABLE, "fp8")
+    line = "VISIL_PRECISION must be one of auto, fp32, bf16, int8 on cpu, not 'fp8'"
+    with pytest.raises(UsageError, match=line):
+        arithmetic(None, CPU)
+
+
+def test_choice_on_a_gpu_with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(precisions.VARIABLE, raising=False)
+    monkeypatch.setattr("visil.kernels.devices.has_kernels", lambda _: True)
+    choices: tuple[Precision | None, ...] = (None, "auto", "fp16", "bf16", "fp8", "fp32")
+    assert [arithmetic(choice, CPU) for choice in choices] == ["fp16", "fp16", "fp16", "bf16", "fp8", "fp32"]
+    with pytest.raises(UsageError, match="precision must be one of auto, fp32, fp16, bf16, fp8 on"):
+        check_precision("int8", CPU)
+
+
+def test_a_gpu_without_kernels_is_plain_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(precisions.VARIABLE, raising=False)
+    monkeypatch.setattr("visil.kernels.devices.why_no_kernels", lambda _: "Triton is not installed")
+    gpu = torch.device("cuda", 0)
+    assert (arithmetic(None, gpu), arithmetic("auto", gpu)) == ("fp32", "fp32")
+    with pytest.raises(UsageError, match=r"auto, fp32 on cuda:0, not 'fp16' \(.*Triton is not installed\)"):
+        check_precision("fp16", gpu)
 
 
 @pytest.mark.parametrize(
@@ -323,23 +349,23 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_fastest(speeds: dict[Arithmetic, float], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_precision, "measured", lambda: speeds)
-    assert cpu_precision.fastest.__wrapped__() == expected
+    monkeypatch.setattr(precisions, "measured", lambda: speeds)
+    assert precisions.fastest.__wrapped__() == expected
 
 
 def test_int8_that_saturates_is_found_out_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor without the instructions: the same numbers, by way of float64."""
     query, target = video(6, 3, 200, 0), video(7, 3, 200, 1)
-    with_instructions = FrameMatrix(query, target, precision="int8").full()
+    with_instructions = FrameMatrix(query, target, Formula(), "int8").full()
 
     def saturating(left: Tensor, right: Tensor, *, out: Tensor | None = None) -> Tensor:
         return (left.float() @ right.float()).clamp(-32768, 32767).int()
 
-    cpu_precision.has_int8.cache_clear()
+    precisions.has_int8.cache_clear()
     try:
         monkeypatch.setattr(torch, "_int_mm", saturating)
-        assert not cpu_precision.has_int8()
-        assert torch.equal(FrameMatrix(query, target, precision="int8").full(), with_instructions)
+        assert not precisions.has_int8()
+        assert torch.equal(FrameMatrix(query, target, Formula(), "int8").full(), with_instructions)
     finally:
         monkeypatch.undo()
-        cpu_precision.has_int8.cache_clear()
+        precisions.has_int8.cache_clear()

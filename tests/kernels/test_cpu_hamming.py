@@ -16,9 +16,10 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.kernels import FrameMatrix, cpu_hamming, cpu_products
 from visil.kernels.cpu_hamming import coded_matrix, coded_scores, differing_bits
-from visil.kernels.joined import Joined
+from visil.kernels.frame_matrix import Joined
 from visil.kernels.signs import signs_only
 from visil.model.codes import STEPS, Coded, decode, encode
+from visil.model.formula import Formula
 from visil.model.similarity import Reduction, pool
 
 REDUCTIONS: tuple[Reduction, ...] = ("max", "mean", "top3")
@@ -80,7 +81,7 @@ def test_matrix_of_codes(
         patch.object(cpu_products, "PRODUCTS", 1),
         patch.object(cpu_hamming, "_counts_bits", counts),
     ):
-        found = coded_matrix(query, target, inner=inner, outer=outer, symmetric=symmetric)
+        found = coded_matrix(query, target, Formula((inner, outer), symmetric=symmetric))
     # Sizes that are equal but for their rounding to float16 are taken for equal: one part in a thousand.
     torch.testing.assert_close(found.double(), expected, atol=2e-6, rtol=1.1e-3)
 
@@ -109,7 +110,7 @@ def test_angles_are_told_from_bits() -> None:
     b = F.normalize(b - (a @ b) * a, dim=0)
     for cosine in (-0.5, 0.0, 0.3, 0.532, 0.9, 1.0):
         other = cosine * a + (1 - cosine**2) ** 0.5 * b
-        found = coded_matrix(encode(a[None, None], "binary"), encode(other[None, None], "binary"))
+        found = coded_matrix(encode(a[None, None], "binary"), encode(other[None, None], "binary"), Formula())
         assert abs(float(found) - cosine) < 0.07
 
 
@@ -118,17 +119,17 @@ def test_decoded_signs_are_compared_by_their_angles() -> None:
     query, target = video(3, 1, 4096, 0), video(4, 1, 4096, 1)
     target[:3] = F.normalize(query + 0.6 * target[:3], dim=-1)
     target[3] = query[2]
-    expected = FrameMatrix(query, target).full()
+    expected = FrameMatrix(query, target, Formula()).full()
     signs = [decode(encode(part, "binary")) for part in (query, target)]
     assert signs_only(signs[0])
     assert not signs_only(query)
     assert not signs_only(torch.ones(2, 1, 64))
     spread = 4 / 4096**0.5  # four standard deviations of a mean over the channels
     for left, right in ((query, signs[1]), (signs[0], target), (signs[0], signs[1])):
-        found = FrameMatrix(left, right).full()
+        found = FrameMatrix(left, right, Formula()).full()
         assert float((found - expected).abs().max()) < spread
         assert float(found.max()) <= 1 + 1e-3
-    together = FrameMatrix(query, Joined([target[:2], signs[1][2:]])).full()
+    together = FrameMatrix(query, Joined([target[:2], signs[1][2:]]), Formula()).full()
     assert torch.equal(together[:, :2], expected[:, :2])
     assert float((together[:, 2:] - expected[:, 2:]).abs().max()) < spread
 
@@ -136,27 +137,25 @@ def test_decoded_signs_are_compared_by_their_angles() -> None:
 def test_scores_are_pooled_matrices() -> None:
     query = encode(video(5, 3, 64, 0), "binary")
     targets = [encode(video(n, 3, 64, n), "binary") for n in (1, 4, 9)]
-    found = coded_scores(
-        query, targets, symmetric=True, frame_pool=("max", "top3"), video_pool=("max", "top3")
-    )
+    found = coded_scores(query, targets, Formula(("max", "top3"), ("max", "top3"), symmetric=True))
     expected = [
         float(pool(pool(similarities(query, t), "max", "top3", True), "max", "top3", True)) for t in targets
     ]
     np.testing.assert_allclose(found, expected, rtol=1.1e-3)
-    assert coded_scores(query, []).shape == (0,)
+    assert coded_scores(query, [], Formula()).shape == (0,)
 
 
 def test_refusals() -> None:
     good = encode(video(3, 2, 16, 0), "binary")
     for other in (encode(video(3, 2, 16, 0), "int8"), encode(video(3, 2, 24, 0), "binary")):
         with pytest.raises(UsageError, match="codes to compare must both"):
-            coded_matrix(good, other)
+            coded_matrix(good, other, Formula())
     half = encode(video(3, 2, 16, 0), "fp16")
     with pytest.raises(UsageError, match="codes to compare must both"):
-        coded_matrix(half, half)
+        coded_matrix(half, half, Formula())
     assert good.scales is not None
     broken = Coded("binary", good.values, good.scales.clone().fill_(torch.nan), 16)
     with pytest.raises(UsageError, match="NaN or infinity"):
-        coded_matrix(broken, good)
+        coded_matrix(broken, good, Formula())
     with pytest.raises(UsageError, match="frames, regions"):
-        coded_matrix(Coded("binary", good.values[:0], good.scales[:0], 16), good)
+        coded_matrix(Coded("binary", good.values[:0], good.scales[:0], 16), good, Formula())

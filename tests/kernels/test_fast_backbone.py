@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from visil.compare.visil import ViSiL
-from visil.kernels import fused_conv
+from visil.kernels import cpu_convolution
 from visil.kernels.cpu_backbones import FastBackbone, fast
-from visil.kernels.fused_conv import convolved
+from visil.kernels.cpu_convolution import convolved
 from visil.model.backbones import EfficientNetLite, ResNet50
 from visil.model.config import ViSiLConfig
 from visil.video import Sampling
@@ -42,8 +42,8 @@ def test_the_same_maps(kind: str, last: int, fused: bool) -> None:
     images = torch.randn(5, 3, 70, 66)
     with torch.no_grad():
         expected = made.stages(images)
-    one_pass = fused_conv._fused if fused else lambda: None
-    with patch.object(fused_conv, "_fused", one_pass):
+    one_pass = cpu_convolution._fused if fused else lambda: None
+    with patch.object(cpu_convolution, "_fused", one_pass):
         found = FastBackbone(made, last).stages(images)
         rounded = FastBackbone(made, last, torch.bfloat16).stages(images)
     assert len(found) == last + 1
@@ -55,12 +55,12 @@ def test_the_same_maps(kind: str, last: int, fused: bool) -> None:
 
 @pytest.mark.parametrize("activation", ["none", "relu", "relu6"])
 @pytest.mark.parametrize("groups", [1, 4])
-def test_one_pass_as_two(activation: fused_conv.Activation, groups: int) -> None:
+def test_one_pass_as_two(activation: cpu_convolution.Activation, groups: int) -> None:
     x, weight, bias = torch.randn(2, 4, 9, 8) * 5, torch.randn(8, 4 // groups, 3, 3), torch.randn(8)
     plain = F.conv2d(x.double(), weight.double(), bias.double(), (2, 1), (1, 0), groups=groups)
     expected = {"none": plain, "relu": F.relu(plain), "relu6": F.relu6(plain)}[activation]
-    for one_pass in (fused_conv._fused, lambda: None):
-        with patch.object(fused_conv, "_fused", one_pass), torch.no_grad():
+    for one_pass in (cpu_convolution._fused, lambda: None):
+        with patch.object(cpu_convolution, "_fused", one_pass), torch.no_grad():
             found = convolved(x, weight, bias, activation, (2, 1), (1, 0), groups)
         torch.testing.assert_close(found.double(), expected, atol=1e-4, rtol=1e-5)
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.compare import many_scores
-from visil.compare.many_scores import matrix_scores
 from visil.errors import UsageError
+from visil.kernels import Scorer, torch_engine
 from visil.model.features import VideoFeatures
+from visil.model.formula import Formula
 from visil.paper.baselines.frame_features import FRAME_SYSTEMS, FrameFeatures, frame_system
 
 
@@ -57,11 +57,11 @@ def test_scores_by_hand(regions: int, query: int, lengths: list[int], seed: int)
 def test_long_pairs_and_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     query = unit_vectors(5, 2, 4, 0)
     targets = [unit_vectors(n, 2, 4, n) for n in (3, 9, 1, 1, 12, 2)]
-    whole = matrix_scores(query, targets)
-    monkeypatch.setattr(many_scores, "WIDE_CELLS", 30)  # six frames side by side; 9 and 12 by themselves
-    monkeypatch.setattr(many_scores, "WIDE_FRAMES", 4)
-    assert matrix_scores(query, targets) == pytest.approx(whole, abs=1e-6)
-    assert matrix_scores(query, []).shape == (0,)
+    whole = Scorer(Formula()).scores(query, targets)
+    monkeypatch.setattr(torch_engine, "WIDE_CELLS", 30)  # six frames side by side; 9 and 12 by themselves
+    monkeypatch.setattr(torch_engine, "WIDE_FRAMES", 4)
+    assert Scorer(Formula()).scores(query, targets) == pytest.approx(whole, abs=1e-6)
+    assert Scorer(Formula()).scores(query, []).shape == (0,)
 
 
 def test_a_copy_comes_first() -> None:
@@ -88,4 +88,4 @@ def test_bad_features() -> None:
     with pytest.raises(UsageError, match=r"a\.mp4.*NaN"):
         frame_system("MAC").describe(video(broken))
     with pytest.raises(UsageError, match="same regions and channels"):
-        matrix_scores(unit_vectors(3, 1, 4, 0), [unit_vectors(3, 1, 5, 0)])
+        Scorer(Formula()).scores(unit_vectors(3, 1, 4, 0), [unit_vectors(3, 1, 5, 0)])

@@ -21,14 +21,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.bench.results import Measurement
-from visil.compare.many_scores import matrix_scores
+from visil.kernels import Scorer
 from visil.kernels.cpu_backbones import FastBackbone
 from visil.kernels.cpu_hamming import coded_scores
-from visil.kernels.cpu_precision import ARITHMETICS, fastest, has_int8, integer_product
+from visil.kernels.precision import ON_CPU, fastest, has_int8, integer_product
 from visil.model.backbones import BACKBONES, Backbone
 from visil.model.codes import Codes, encode
 from visil.model.comparator import Comparator
-from visil.model.similarity import Reduction, frame_matrix, pool
+from visil.model.formula import Formula
 
 FRAMES = 103
 """Of a video: the mean of FIVR-200K."""
@@ -40,11 +40,14 @@ LENGTHS = (10, 30, 103, 300, 1000)
 LONGEST_PLAIN = 300
 """Frames beyond which the plain formula would take gigabytes."""
 
-MODELS: dict[str, tuple[int, int, bool, Reduction, bool]] = {
-    "comparator, R=9, C=512": (9, 512, False, "mean", True),
-    "default model, R=14, C=256": (14, 256, True, "top3", False),
+DEFAULT = Formula(frame_pool=("max", "top3"), symmetric=True)
+"""The default model's."""
+
+MODELS: dict[str, tuple[int, int, Callable[[], Formula]]] = {
+    "comparator, R=9, C=512": (9, 512, lambda: Formula(comparator=Comparator().eval())),
+    "default model, R=14, C=256": (14, 256, lambda: DEFAULT),
 }
-"""Regions, channels, symmetric, outer reduction, comparator."""
+"""Regions, channels, what is computed."""
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
@@ -65,14 +68,10 @@ def vectors(frames: int, regions: int, channels: int, seed: int) -> Tensor:
     return F.normalize(torch.randn(frames, regions, channels, generator=generator), dim=-1).half()
 
 
-def plain_score(
-    query: Tensor, target: Tensor, symmetric: bool, outer: Reduction, comparator: Comparator | None
-) -> float:
+def plain_score(query: Tensor, target: Tensor, formula: Formula) -> float:
     """CS_v as the paper writes it: einsum, maximum, mean, network, Chamfer similarity."""
-    matrix = frame_matrix(query, target.float(), symmetric=symmetric, outer=outer)
-    if comparator is not None:
-        matrix = comparator(matrix).clamp(-1, 1)
-    return float(pool(matrix, symmetric=symmetric))
+    matrix = formula.frame_matrix(query, target.float())
+    return float(formula.video_similarity(formula.output_matrix(matrix)))
 
 
 def products() -> Iterator[Measurement]:
@@ -95,26 +94,16 @@ def products() -> Iterator[Measurement]:
 
 def similarity() -> Iterator[Measurement]:
     """Video pairs a second from features in memory to scores."""
-    for name, (regions, channels, symmetric, outer, network) in MODELS.items():
-        comparator = Comparator().eval() if network else None
+    for name, (regions, channels, made) in MODELS.items():
+        formula = made()
         query = vectors(FRAMES, regions, channels, 0).float()
         targets = [vectors(FRAMES, regions, channels, i) for i in range(1, TARGETS + 1)]
 
-        works: dict[str, Callable[[], object]] = {
-            "plain": partial(plain_score, query, targets[0], symmetric, outer, comparator)
-        }
-        for chosen in ARITHMETICS:
-            works[chosen] = partial(
-                matrix_scores,
-                query,
-                targets,
-                symmetric=symmetric,
-                frame_pool=("max", outer),
-                comparator=comparator,
-                precision=chosen,
-            )
+        works: dict[str, Callable[[], object]] = {"plain": partial(plain_score, query, targets[0], formula)}
+        for chosen in ON_CPU:
+            works[chosen] = partial(Scorer(formula, precision=chosen).scores, query, targets)
         took = interleaved(works)
-        for chosen in ARITHMETICS:
+        for chosen in ON_CPU:
             speed, base = TARGETS / took[chosen], 1 / took["plain"]
             bound = 2 * (FRAMES * regions) ** 2 * channels * speed / 1e9
             yield Measurement(
@@ -127,17 +116,18 @@ def lengths() -> Iterator[Measurement]:
 
     One query meets several targets, as in a search; the plain formula takes them one by one.
     """
-    comparator = Comparator().eval()
+    formula = Formula(comparator=Comparator().eval())
+    scorer = Scorer(formula, precision="auto")
     for length in LENGTHS:
         count = TARGETS if length <= FRAMES else 1
         query = vectors(length, 9, 512, 0)
         targets = [vectors(length, 9, 512, 1 + number) for number in range(count)]
 
         def ours(query: Tensor = query, targets: list[Tensor] = targets) -> object:
-            return matrix_scores(query, targets, comparator=comparator, precision="auto")
+            return scorer.scores(query, targets)
 
         def plain(query: Tensor = query, targets: list[Tensor] = targets) -> object:
-            return [plain_score(query.float(), target, False, "mean", comparator) for target in targets]
+            return [plain_score(query.float(), target, formula) for target in targets]
 
         works: dict[str, Callable[[], object]] = {"ours": ours}
         if length <= LONGEST_PLAIN:
@@ -224,20 +214,17 @@ def write_clip(path: Path, seconds: int) -> None:
 
 def codes() -> Iterator[Measurement]:
     """Pairs a second of the default model's features in fewer bytes, compared as they are."""
-    regions, channels, symmetric, outer, _ = MODELS["default model, R=14, C=256"]
+    regions, channels, _ = MODELS["default model, R=14, C=256"]
     query = vectors(FRAMES, regions, channels, 0)
     targets = [vectors(FRAMES, regions, channels, i) for i in range(1, TARGETS + 1)]
-    frame_pool: tuple[Reduction, Reduction] = ("max", outer)
     works: dict[str, Callable[[], object]] = {
-        "plain": partial(plain_score, query.float(), targets[0], symmetric, outer, None),
-        "fp16": partial(
-            matrix_scores, query, targets, symmetric=symmetric, frame_pool=frame_pool, precision="fp32"
-        ),
+        "plain": partial(plain_score, query.float(), targets[0], DEFAULT),
+        "fp16": partial(Scorer(DEFAULT, precision="fp32").scores, query, targets),
     }
     kinds: tuple[Codes, ...] = ("int8", "binary")
     for kind in kinds:
         first, *others = (encode(video, kind) for video in (query, *targets))
-        works[kind] = partial(coded_scores, first, others, symmetric=symmetric, frame_pool=frame_pool)
+        works[kind] = partial(coded_scores, first, others, DEFAULT)
     took = interleaved(works)
     sizes = {"fp16": 2 * channels, "int8": channels + 2, "binary": channels // 8 + 2}
     for name, size in sizes.items():
@@ -276,16 +263,16 @@ def _largest() -> int:
 
 def peak(length: int, how: Literal["ours", "plain"]) -> float:
     """Growth of this process's largest size, in MB; once a small pair has loaded the libraries."""
-    comparator = Comparator().eval()
+    formula = Formula(comparator=Comparator().eval())
 
     def score(frames: int) -> int:
         query, target = vectors(frames, 9, 512, 0).float(), vectors(frames, 9, 512, 1)
         before = _largest()
         with torch.inference_mode():
             if how == "plain":
-                plain_score(query, target, False, "mean", comparator)
+                plain_score(query, target, formula)
             else:
-                matrix_scores(query, [target], comparator=comparator, precision="auto")
+                Scorer(formula, precision="auto").scores(query, [target])
         return _largest() - before
 
     score(8)

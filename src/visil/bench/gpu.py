@@ -12,12 +12,20 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.bench.results import Measurement
-from visil.kernels.gpu_engine import DTYPES, GpuEngine
+from visil.compare.loading import load
+from visil.compare.visil import ViSiL
+from visil.kernels import Scorer
+from visil.kernels.gpu_engine import GpuEngine
+from visil.kernels.precision import Precision
 from visil.kernels.ragged_axes import ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
-from visil.kernels.triton_frames import FP8, frame_products, prepared
+from visil.kernels.triton_frames import DTYPES, FP8, frame_products, prepared
 from visil.model.comparator import Comparator
+from visil.model.formula import Formula
+from visil.model.network import Network
+from visil.model.presets import VISIL_F_W
 from visil.model.similarity import Reduction, frame_matrix, pool, video_similarity
+from visil.model.whitening import Whitening
 
 FRAMES = 103
 """Of a video: the mean of FIVR-200K."""
@@ -132,12 +140,12 @@ def engines(targets: int = 3000, queries: int = 100) -> Iterator[Measurement]:
     kept = [vectors(FRAMES, seed=1000 + i).cpu() for i in range(300)]
     one, other = asked[0].float(), kept[0].cuda().float()
     plain = 1 / seconds(partial(_plain_score, module, one, other))
-    for precision in DTYPES:
-        engine = GpuEngine(asked, module, precision=precision)
-        engine.best(kept, 10)
+    precisions: tuple[Precision, ...] = ("fp16", "bf16", "fp8")
+    for precision in precisions:
+        scorer = Scorer(Formula(comparator=module), "cuda", precision)
 
-        def run(engine: GpuEngine = engine) -> None:
-            engine.best(islice(cycle(kept), targets), 10)
+        def run(scorer: Scorer = scorer) -> None:
+            scorer.best(asked, islice(cycle(kept), targets), 10)
 
         took = seconds(run, rounds=3)
         pairs = queries * targets / took
@@ -157,7 +165,7 @@ def lengths() -> Iterator[Measurement]:
     for frames in (16, 32, 64, 128, 256, 512, 1024):
         count = max(1, 4096 // frames)
         asked = [vectors(frames, seed=i) for i in range(count)]
-        engine = GpuEngine(asked, module, precision="bf16")
+        engine = GpuEngine(asked, Formula(comparator=module), arithmetic="bf16")
         (chunk,) = engine.chunks([video.cpu() for video in asked])
         ours = seconds(partial(engine.chunk_scores, chunk), 10) / count**2
         plain: float | None = None
@@ -218,18 +226,31 @@ def training(window: int = 64) -> Iterator[Measurement]:
 
 
 def extraction() -> Iterator[Measurement]:
-    """uint8 frames on the GPU to whitened region vectors, beside the plain modules in float32."""
-    from visil.kernels.gpu_extraction import extraction_models
-
-    for name, side, batch, plain_of, fast_of in extraction_models():
-        frames = torch.randint(0, 256, (batch, side, side, 3), dtype=torch.uint8, device="cuda")
-        with torch.inference_mode():
-            part = frames[:64]
-            plain = len(part) / seconds(partial(plain_of, part), 5)
-            found = batch / seconds(partial(fast_of, frames), 10)
-        yield Measurement(
-            f"extraction, {name}, {side} px", found / 1e3, "k frames/s", plain / 1e3, found / plain
-        )
+    """uint8 frames on the GPU to refined region vectors, beside the plain modules in float32."""
+    torch.manual_seed(0)
+    paper = ViSiL(VISIL_F_W.replaced(name="resnet50", dim=CHANNELS))
+    paper.whitening = Whitening(
+        torch.zeros(paper.channels), torch.randn(paper.channels, CHANNELS) / paper.channels**0.5
+    )
+    # Random weights let the deep maps of EfficientNet-Lite fall below what half precision can tell from zero.
+    for model, sides in ((paper, (224,)), (load(), (224, 288))):
+        model = model.cuda()
+        network = Network(model.config)
+        network.load_state_dict(model.state_dict())
+        network = network.cuda()
+        for side in sides:
+            frames = torch.randint(0, 256, (512, side, side, 3), dtype=torch.uint8, device="cuda")
+            with torch.inference_mode():
+                part = frames[:64]
+                plain = len(part) / seconds(partial(network.features, part), 5)
+                found = len(frames) / seconds(partial(model.features, frames), 10)
+            yield Measurement(
+                f"extraction, {model.config.backbone}, {side} px",
+                found / 1e3,
+                "k frames/s",
+                plain / 1e3,
+                found / plain,
+            )
 
 
 def _plain_score(module: Comparator, one: Tensor, other: Tensor) -> Tensor:

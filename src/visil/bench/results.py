@@ -42,10 +42,10 @@ def sections(device: str | None = None) -> dict[str, Sections]:
 
         found["cpu"] = cpu.SECTIONS
     if device in (None, "gpu") and torch.cuda.is_available():
-        from visil.kernels.gpu import usable, why_not
+        from visil.kernels.devices import has_kernels, why_no_kernels
 
-        if not usable(torch.device("cuda")):
-            raise UsageError(f"this GPU cannot run the kernels: {why_not(torch.device('cuda'))}")
+        if not has_kernels(torch.device("cuda")):
+            raise UsageError(f"this GPU cannot run the kernels: {why_no_kernels(torch.device('cuda'))}")
         from visil.bench import gpu
 
         found["gpu"] = gpu.SECTIONS

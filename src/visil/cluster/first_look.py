@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from visil.cluster.catalogue import number_of
 from visil.collection.first_look import FirstLook, Look, Progress
-from visil.compare.comparing import Common
+from visil.compare.matches import Common
 from visil.model.features import VideoFeatures
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from visil.collection.receiving import Receiver, file_of, receiver
 from visil.collection.remote import RemoteIndex
 from visil.collection.remote_objects import is_url
 from visil.collection.search import Hit, compared, hit_of, rank
-from visil.compare.comparing import Common
+from visil.compare.matches import Common
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
 from visil.model.codes import Codes, checked

@@ -19,7 +19,6 @@ from torch import Tensor
 from visil.collection.catalogue import Catalogue
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
-from visil.kernels import FrameMatrix
 from visil.kernels.signs import signs_only
 from visil.model.codes import decode, encode
 from visil.model.features import VideoFeatures
@@ -74,10 +73,7 @@ class Background:
         if signs_only(self._frames) and not signs_only(vectors):
             # Signs are more like signs than like whole vectors: only among their own kind is "typical" typical.
             vectors = decode(encode(vectors, "binary")).float()
-        config = self._model.config
-        inner, outer = config.frame_pool
-        matrix = FrameMatrix(vectors, self._frames, symmetric=config.symmetric, inner=inner, outer=outer)
-        return matrix.full().numpy()
+        return self._model.scorer().frames(vectors, [self._frames]).cpu().numpy()
 
 
 def middle_frame(video: VideoFeatures) -> Tensor | None:

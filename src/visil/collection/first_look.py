@@ -19,7 +19,7 @@ from visil.collection.lock import exclusive
 from visil.collection.sign_file import Record, SignFile, Signs, clear_leftovers
 from visil.collection.sign_scores import sign_scores
 from visil.collection.store import CHUNK, FeatureStore
-from visil.compare.comparing import Common, check
+from visil.compare.matches import Common, check
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
 from visil.model.codes import encode

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from visil.collection.catalogue import Video
 from visil.collection.store import FeatureStore
-from visil.compare.comparing import Common
+from visil.compare.matches import Common
 from visil.compare.visil import ViSiL
 from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 
 import numpy as np
 import torch
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.collection.sign_file import Signs
-from visil.compare.comparing import Common
+from visil.compare.matches import Common
 from visil.kernels.cpu_hamming import closest_regions
+from visil.kernels.packing import runs
 
 BEST = 2
 """Frames of the query that a video's score is the mean of."""
@@ -74,17 +75,8 @@ def _rows(query: Tensor, targets: Iterable[Signs]) -> Iterator[Rows | None]:
 
 def _groups(targets: Iterable[Signs], most: int) -> Iterator[list[Signs]]:
     """Neighbours with as many regions, of ``most`` frames together; a longer one, or one of no frame, is alone."""
-    group: list[Signs] = []
-    frames = 0
-    for signs in targets:
-        length = signs.shape[1]
-        if group and (not length or not frames or frames + length > most or len(signs) != len(group[0])):
-            yield group
-            group, frames = [], 0
-        group.append(signs)
-        frames += length
-    if group:
-        yield group
+    for _, alike in groupby(targets, lambda signs: (len(signs), signs.shape[1] > 0)):
+        yield from runs(alike, lambda signs: signs.shape[1] or most, most)
 
 
 def _rows_of_group(query: Tensor, most: int, group: Sequence[Signs]) -> Sequence[Rows | None]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.kernels.devices import chosen_device
+from visil.kernels.precision import Precision, check_precision
 from visil.model.config import ViSiLConfig
 from visil.model.presets import PRESETS, preset
 from visil.model.pretrained import load as load_pretrained
@@ -23,16 +24,22 @@ def load(
     backbone: str | None = None,
     backbone_weights: str | os.PathLike[str] | None = None,
     device: str | None = None,
+    precision: Precision | None = None,
 ) -> ViSiL:
     """A model, ready to embed and compare.
 
     ``name`` is None for the default model, a preset of the paper ("visil-v"), a folder written by
     ``save_pretrained``, or a hub id. ``backbone`` and ``backbone_weights`` choose another network for a preset, and
     the file of its weights; without a file they come from their package or torch's hub cache. ``device`` is "cpu",
-    "cuda" or "auto"; None: as ``VISIL_DEVICE`` says, else the CPU.
+    "cuda" or "auto"; None: as ``VISIL_DEVICE`` says, else the CPU. ``precision`` is what it compares in: "auto",
+    "fp32", or another that the device has (:mod:`visil.kernels.precision`); None: as ``VISIL_PRECISION`` says, else
+    fp16 on a GPU and fp32 on the CPU.
     """
     there = chosen_device(device)
-    return _load(name, backbone, backbone_weights).to(there).eval()
+    check_precision(precision, there)
+    model = _load(name, backbone, backbone_weights).to(there).eval()
+    model.precision = precision
+    return model
 
 
 def default_folder() -> Path:

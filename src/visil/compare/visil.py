@@ -13,12 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from visil.compare import comparing, many_scores
-from visil.compare.comparing import LongVideos
+from visil.compare import matches
+from visil.compare.matches import Common, LongVideos
 from visil.errors import ModelError, UsageError, VideoError
-from visil.kernels import gpu
+from visil.kernels import Best, Scorer, devices, torch_engine
 from visil.kernels.cpu_backbones import fast
-from visil.kernels.cpu_precision import Precision
+from visil.kernels.packing import runs
+from visil.kernels.precision import Precision
 from visil.matching.blank import blank_frames
 from visil.matching.match import Match
 from visil.model.backbones import Backbone, stage_maps
@@ -49,6 +50,8 @@ class ViSiL(Network):
 
     def __init__(self, config: ViSiLConfig, *, with_backbone: bool = True) -> None:
         super().__init__(config, with_backbone=with_backbone)
+        self.precision: Precision | None = None
+        """What this model compares in; None: as ``VISIL_PRECISION`` says, else as suits its device."""
         self._copy: list[Backbone] = []  # a list, so that torch does not take it for a part to save
         self.register_load_state_dict_post_hook(_forget_copy)  # type: ignore[no-untyped-call]
 
@@ -136,9 +139,9 @@ class ViSiL(Network):
     def pooled(self, maps: Sequence[Tensor]) -> Tensor:
         """As :meth:`Network.pooled`; half-precision maps on a GPU by one kernel a stage."""
         chosen = [maps[i] for i in self.config.stages]
-        half = chosen[0].dtype == torch.float16 and gpu.usable(chosen[0].device)
+        half = chosen[0].dtype == torch.float16 and devices.has_kernels(chosen[0].device)
         if self.config.pooling == "imac" and half and not torch.is_grad_enabled():
-            from visil.kernels.gpu_extraction import imac
+            from visil.kernels.gpu_backbones import imac
 
             return imac(chosen, self.config.levels)
         return super().pooled(maps)
@@ -156,19 +159,37 @@ class ViSiL(Network):
 
     # ------------------------------------------------------------------ features to answers
 
-    def compare(self, query: VideoLike, target: VideoLike, *, long_videos: LongVideos = "exact") -> Match:
+    def scorer(self, precision: Precision | None = None) -> Scorer:
+        """Scores and matrices by this model's formula, where the model is; None: as :attr:`precision` says."""
+        return Scorer(self.formula, self.device, precision or self.precision)
+
+    def compare(
+        self,
+        query: VideoLike,
+        target: VideoLike,
+        *,
+        long_videos: LongVideos = "exact",
+        precision: Precision | None = None,
+    ) -> Match:
         """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered."""
         _check_choice(long_videos)
-        return comparing.compare(self, self._features(query), self._features(target), long_videos)
+        scorer = self.scorer(precision)
+        return matches.compare(self, scorer, self._features(query), self._features(target), long_videos)
 
     def compare_many(
-        self, query: VideoLike, targets: Iterable[VideoLike], *, common: NDArray[np.float32] | None = None
+        self,
+        query: VideoLike,
+        targets: Iterable[VideoLike],
+        *,
+        common: Common | None = None,
+        precision: Precision | None = None,
     ) -> Iterator[Match]:
         """:meth:`compare` with each of many targets: the same answers, several times faster for short videos.
 
         ``common`` [X]: what to take off the similarities of each query frame, where it is known how common it is.
         """
-        return comparing.compare_many(self, self._features(query), map(self._features, targets), common)
+        scorer = self.scorer(precision)
+        return matches.compare_many(self, scorer, self._features(query), map(self._features, targets), common)
 
     def scores(
         self,
@@ -178,22 +199,44 @@ class ViSiL(Network):
         long_videos: LongVideos = "exact",
         precision: Precision | None = None,
     ) -> NDArray[np.float32]:
-        """CS_v of one query against many targets, and nothing else.
+        """CS_v of one query against many targets, and nothing else; targets are read some 50 MB at a time.
 
-        ``precision``: "fp32", or "auto" for several times the speed at a difference of at most 0.002.
+        ``precision`` is "auto", "fp32", or what the device has besides (:mod:`visil.kernels.precision`): several times
+        the speed at a difference of at most 0.002.
         """
         _check_choice(long_videos)
-        q = self._features(query)
-        if long_videos == "exact":
-            found = many_scores.scores(self, q, map(self._features, targets), precision)
-            return found.astype(np.float32)
-        comparing.check(self, q, "query")
-        results = []
-        for target in targets:
-            t = self._features(target)
-            comparing.check(self, t, "target")
-            results.append(comparing.chunked_score(self, q.vectors, t.vectors))
-        return np.array(results, np.float32)
+        scorer = self.scorer(precision)
+        q = self._vectors(query, "query")
+        found: list[NDArray[np.float64]] = [np.empty(0)]
+        most = torch_engine.WIDE_FRAMES * torch.get_num_threads()
+        for run in runs((self._vectors(target, "target") for target in targets), len, most):
+            if long_videos == "exact":
+                found.append(scorer.scores(q, run))
+            else:
+                found.append(np.array([matches.chunked_score(scorer, q, target) for target in run]))
+        return np.concatenate(found).astype(np.float32)
+
+    def best(
+        self,
+        queries: Sequence[VideoLike],
+        targets: Iterable[VideoLike],
+        k: int = 10,
+        *,
+        matrices: bool = False,
+        precision: Precision | None = None,
+    ) -> Best:
+        """The ``k`` targets that score highest for each query, of any number that are read as they come.
+
+        ``matrices``: with S_f of each of them.
+        """
+        asked = [self._vectors(query, "query") for query in queries]
+        stream = (self._vectors(target, "target") for target in targets)
+        return self.scorer(precision).best(asked, stream, k, matrices=matrices)
+
+    def _vectors(self, video: VideoLike, name: str) -> Tensor:
+        features = self._features(video)
+        matches.check(self, features, name)
+        return features.vectors
 
     def _features(self, video: VideoLike) -> VideoFeatures:
         return video if isinstance(video, VideoFeatures) else self.embed(video)
@@ -242,8 +285,8 @@ class ViSiL(Network):
 def _inference_copy(backbone: nn.Module, last: int) -> Backbone:
     """A copy that makes the same maps up to stage ``last`` sooner where the backbone is; its batch norms folded."""
     first = next(backbone.parameters())
-    if gpu.usable(first.device) and first.dtype == torch.float32:
-        from visil.kernels.gpu_extraction import fused
+    if devices.has_kernels(first.device) and first.dtype == torch.float32:
+        from visil.kernels.gpu_backbones import fused
 
         return fused(backbone, last) or _folded(backbone)
     return fast(backbone, last) or _folded(backbone)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
+from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -20,14 +21,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.compare import comparing
-from visil.compare.many_scores import matrix_scores
+from visil.compare import matches
 from visil.compare.visil import ViSiL
-from visil.evaluation import gpu_scoring
 from visil.evaluation.predictions import Pair, Predictions, QueryScores
+from visil.kernels import Scorer
+from visil.kernels.packing import runs
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
-from visil.model.formula import Formula
 
 Description = TypeVar("Description")
 
@@ -51,13 +51,16 @@ QUERY_BYTES = 1 << 29
 BLOCK_BYTES = 1 << 26
 """Features of targets that are held at once (of the default model, 4,700 frames)."""
 
+WORTH = 0.5
+"""Share of all pairs that must be wanted for the GPU's engine, which compares every query with every target."""
+
 
 class System(Protocol, Generic[Description]):
     """One way to say how alike two videos are."""
 
     @property
-    def formula(self) -> Formula | None:
-        """What is computed from two descriptions where these are region vectors; None: something else."""
+    def scorer(self) -> Scorer | None:
+        """What computes scores from two descriptions where these are region vectors; None: something else."""
 
     @property
     def device(self) -> torch.device:
@@ -79,8 +82,8 @@ class ModelSystem:
 
     collection_wide = False
 
-    def __init__(self, model: ViSiL, formula: Formula | None = None) -> None:
-        self.model, self.formula = model, formula or model.formula
+    def __init__(self, model: ViSiL) -> None:
+        self.model, self.scorer = model, model.scorer()
 
     @property
     def device(self) -> torch.device:
@@ -89,24 +92,12 @@ class ModelSystem:
 
     def describe(self, video: VideoFeatures) -> Tensor:
         """The vectors as they are, once they are known to be this model's."""
-        comparing.check(self.model, video, "video")
+        matches.check(self.model, video, "video")
         return video.vectors
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> NDArray[np.float64]:
         """CS_v with each target, as :meth:`visil.ViSiL.scores` gives it."""
-        return formula_scores(self.formula, query.to(self.device), [one.to(self.device) for one in targets])
-
-
-def formula_scores(formula: Formula, query: Tensor, targets: Sequence[Tensor]) -> NDArray[np.float64]:
-    """CS_v of region vectors with those of each target."""
-    return matrix_scores(
-        query,
-        targets,
-        symmetric=formula.symmetric,
-        frame_pool=formula.frame_pool,
-        video_pool=formula.video_pool,
-        comparator=formula.comparator,
-    )
+        return self.scorer.scores(query, targets)
 
 
 @dataclass
@@ -169,15 +160,20 @@ def _score_held(
         if progress is not None:
             progress(done, total, reader.pairs)
 
-    def on_gpu(some: Sequence[str], found: NDArray[np.float64]) -> None:
-        for row, (query, _) in zip(found, held, strict=True):
-            chosen = [place for place, target in enumerate(some) if target in wanted[query]]
-            keep(query, [some[place] for place in chosen], row[chosen])
-        tell(len(some))
-
-    formula = system.formula
-    if formula is not None and gpu_scoring.suits(formula, system.device, held, wanted, len(targets)):
-        targets = gpu_scoring.score(formula, system.device, held, targets, reader.description, on_gpu)
+    scorer = system.scorer
+    asked = sum(len(chosen) for chosen in wanted.values())
+    if scorer is not None and scorer.on_gpu and asked >= WORTH * len(targets) * len(held):
+        read: list[str] = []
+        vectors = (system.describe(features) for features in _readable(targets, reader, read))
+        at = 0
+        for some, rows in scorer.stream([description for _, description in held], vectors):
+            here = read[at : at + len(some)]
+            at += len(some)
+            for (query, _), row in zip(held, rows, strict=True):
+                places = [place for place, target in enumerate(here) if target in wanted[query]]
+                keep(query, [here[place] for place in places], row[places])
+            tell(len(here))
+        targets = ()
 
     def score(query: tuple[str, Any], block: Block) -> NDArray[np.float64]:
         own = [description for target, description in block if target in wanted[query[0]]]
@@ -233,11 +229,6 @@ class _Reader:
             self.unreadable.add(name)
         return found
 
-    def description(self, name: str) -> Any:
-        """None where the features cannot be had."""
-        features = self.features(name)
-        return None if features is None else self.system.describe(features)
-
     def blocks(self, names: Sequence[str], limit: float) -> Iterator[Block]:
         """Videos with their descriptions, so many bytes of features at a time.
 
@@ -245,23 +236,18 @@ class _Reader:
         block stay where they are mapped, and are converted strip by strip.
         """
         system = self.system
-        block: Block = []
-        held = 0
-        for name in names:
-            features = self.features(name)
-            if features is None:
-                continue
-            size = 4 * features.vectors.numel()
-            if block and held + size > limit:
-                yield block
-                block, held = [], 0
-            description = system.describe(features)
-            if system.formula is not None and size <= limit:
-                description = description.to(system.device, torch.float32)
-            block.append((name, description))
-            held += size
-        if block:
-            yield block
+
+        def described() -> Iterator[tuple[str, Any, int]]:
+            read: list[str] = []
+            for features in _readable(names, self, read):
+                size = 4 * features.vectors.numel()
+                description = system.describe(features)
+                if system.scorer is not None and size <= limit:
+                    description = description.to(system.device, torch.float32)
+                yield read[-1], description, size
+
+        for run in runs(described(), itemgetter(2), limit):
+            yield [(name, description) for name, description, _ in run]
 
 
 def _readable(names: Sequence[str], reader: _Reader, kept: list[str]) -> Iterator[VideoFeatures]:

@@ -1,8 +1,7 @@
-"""The maths of :mod:`visil.model.similarity` and :mod:`visil.model.comparator`, fast and in bounded memory, equal
-to them.
-"""
+"""The maths of :mod:`visil.model`, fast and in bounded memory, equal to it; :class:`Scorer` is the door to scores."""
 
 from visil.kernels.frame_matrix import FrameMatrix
-from visil.kernels.scoring import RunningPool, score_pair
+from visil.kernels.pooling import RunningPool
+from visil.kernels.scoring import Best, Scorer
 
-__all__ = ["FrameMatrix", "RunningPool", "score_pair"]
+__all__ = ["Best", "FrameMatrix", "RunningPool", "Scorer"]

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from visil.kernels.cores import on_all_cores
-from visil.kernels.fused_conv import Activation, convolved
+from visil.kernels.cpu_convolution import Activation, convolved
 from visil.model.backbones.efficientnet_lite import EfficientNetLite, InvertedResidual, same_padding
 from visil.model.backbones.folding import folded
 from visil.model.backbones.resnet import Bottleneck, ResNet50

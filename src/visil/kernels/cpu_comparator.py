@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from visil.kernels.cpu_precision import Arithmetic, measured
-from visil.kernels.fused_conv import convolved
+from visil.kernels.cpu_convolution import convolved
+from visil.kernels.packing import slices
+from visil.kernels.precision import Arithmetic, measured
 from visil.model.comparator import Comparator, Window
 
 PASS_COLUMNS = 1024
@@ -144,14 +145,7 @@ def _halved(x: Tensor) -> Tensor:
 
 def passes(lengths: Sequence[int], rows: int) -> list[slice]:
     """Runs of targets whose columns fit in one pass; one that is too long is a run of its own."""
-    most = PASS_COLUMNS * 128 // max(rows, 1)
-    runs, start, columns = [], 0, 0
-    for place, length in enumerate(lengths):
-        if place > start and columns + length > most:
-            runs.append(slice(start, place))
-            start, columns = place, 0
-        columns += length
-    return [*runs, slice(start, len(lengths))] if lengths else []
+    return slices(lengths, PASS_COLUMNS * 128 // max(rows, 1))
 
 
 def _bf16_pays() -> bool:

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.kernels.cpu_precision import integer_product
 from visil.kernels.cpu_products import PRODUCTS, WorkSpace, tile_width, work_space
 from visil.kernels.frame_matrix import reduce_regions
-from visil.kernels.ragged import pooled_spans
+from visil.kernels.pooling import pooled
+from visil.kernels.precision import integer_product
 from visil.model.codes import STEPS, Coded
+from visil.model.formula import Formula
 from visil.model.similarity import Reduction
 
 TILE_ROWS = 128
@@ -35,16 +36,10 @@ CLOSEST_ROWS = 32
 
 
 @torch.no_grad()
-def coded_matrix(
-    query: Coded,
-    target: Coded,
-    *,
-    symmetric: bool = False,
-    inner: Reduction = "max",
-    outer: Reduction = "mean",
-) -> Tensor:
+def coded_matrix(query: Coded, target: Coded, formula: Formula) -> Tensor:
     """S_f [X, Y] of two videos' codes [X, R, ...] and [Y, S, ...], int8 or binary: float32."""
     _check(query, target)
+    inner, outer = formula.frame_pool
     space = work_space()
     height = min(TILE_ROWS, len(query.values))
     width = tile_width(query.values.shape[1], target.values.shape[1], height)
@@ -55,35 +50,19 @@ def coded_matrix(
             columns = _Tile(target, slice(left, left + width))
             products = _products(rows, columns, space)
             forward = reduce_regions(_best(products, rows, columns, inner, 2, space), outer, 0)
-            if symmetric:
+            if formula.symmetric:
                 backward = reduce_regions(_best(products, rows, columns, inner, 0, space), outer, 1)
                 forward = (forward + backward) / 2
             result[top : top + height, left : left + width] = forward
     return result
 
 
-def coded_scores(
-    query: Coded,
-    targets: Sequence[Coded],
-    *,
-    symmetric: bool = False,
-    frame_pool: tuple[Reduction, Reduction] = ("max", "mean"),
-    video_pool: tuple[Reduction, Reduction] = ("max", "mean"),
-) -> NDArray[np.float64]:
-    """CS_v without a comparator of one query's codes with those of many targets: float64 [targets].
+def coded_scores(query: Coded, targets: Sequence[Coded], formula: Formula) -> NDArray[np.float64]:
+    """CS_v of one query's codes with those of many targets, read off S_f: float64 [targets].
 
     A first look over many videos; the best of them are then compared by their features.
     """
-    scores = [
-        pooled_spans(
-            coded_matrix(query, target, symmetric=symmetric, inner=frame_pool[0], outer=frame_pool[1]),
-            [(0, len(target.values))],
-            *video_pool,
-            symmetric=symmetric,
-        )
-        for target in targets
-    ]
-    return np.concatenate([np.empty(0), *scores])
+    return np.array([pooled(coded_matrix(query, target, formula), formula) for target in targets], np.float64)
 
 
 def closest_regions(query: Tensor, target: Tensor) -> NDArray[np.int32]:

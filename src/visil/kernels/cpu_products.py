@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.kernels.cpu_precision import Arithmetic, integer_product
+from visil.kernels.precision import Arithmetic, integer_product
 
 STEPS = 127
 """Of int8 on each side of zero."""

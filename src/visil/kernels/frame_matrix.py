@@ -6,57 +6,74 @@ target, reduced at once, so the work space does not depend on the videos' length
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
 import torch
 from torch import Tensor
 
-from visil.kernels import gpu
-from visil.kernels.cpu_precision import Arithmetic, Precision, arithmetic
+from visil.kernels import devices
 from visil.kernels.cpu_products import packed, products, tile_width, work_space
-from visil.kernels.joined import Joined
+from visil.kernels.precision import Arithmetic
 from visil.kernels.signs import signs_only, straighten
 from visil.model.codes import encode
+from visil.model.formula import Formula
 from visil.model.similarity import Reduction, best_few, reduced
 
 TILE_FRAMES = (128, 128)
 """Query and target frames of one tile: with nine regions, 5 MB of products, near the processor's cache."""
 
-
 GPU_FRAMES = 16384
 """Target frames that a GPU is given at once."""
-
 
 CODED_FRAMES = 1024
 """Target frames that are packed into bits at once."""
 
 
-class FrameMatrix:
-    """The frame-to-frame matrix of one pair, computed where it is asked for.
+class Joined:
+    """Videos [T, R, C] one after another, never copied whole."""
 
-    ``query`` is [X, R, C], ``target`` is [Y, S, C] (or several such, joined), in any float dtype. The arithmetic is
-    float32 (float64 for float64 input), equal to :func:`visil.model.similarity.frame_matrix` up to the order of
-    additions,
-    unless ``precision`` asks for less (:mod:`visil.kernels.cpu_precision`; on a processor only). Vectors that were kept
-    as signs are compared by the angles they stand for (:mod:`visil.kernels.signs`; in single precision).
+    def __init__(self, videos: Sequence[Tensor]) -> None:
+        self.videos = videos
+        self.ends = list(accumulate(len(video) for video in videos))
+        self.shape = (self.ends[-1], *videos[0].shape[1:])
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where each video begins and ends."""
+        return list(pairwise([0, *self.ends]))
+
+    def pieces(self, start: int, stop: int) -> list[Tensor]:
+        """Frames from ``start`` to before ``stop``, as views of the videos they belong to."""
+        first = bisect_right(self.ends, start)
+        found = []
+        for video, end in zip(self.videos[first:], self.ends[first:], strict=True):
+            begin = end - len(video)
+            found.append(video[max(start - begin, 0) : stop - begin])
+            if end >= stop:
+                break
+        return found
+
+
+class FrameMatrix:
+    """S_f of one query with one target or several joined, by a formula's poolings, computed where it is asked for.
+
+    ``query`` is [X, R, C], ``target`` is [Y, S, C], in any float dtype; the matrix is where the query is. In "fp32" it
+    is computed in float32 (float64 for a float64 query) and equal to :meth:`Formula.frame_matrix` up to the order of
+    additions; the other arithmetics are faster and less exact (:mod:`visil.kernels.precision`). Vectors that were kept
+    as signs are compared by the angles they stand for (:mod:`visil.kernels.signs`; not in float64).
     """
 
     def __init__(
-        self,
-        query: Tensor,
-        target: Tensor | Joined,
-        *,
-        symmetric: bool = False,
-        inner: Reduction = "max",
-        outer: Reduction = "mean",
-        precision: Precision | None = None,
+        self, query: Tensor, target: Tensor | Joined, formula: Formula, arithmetic: Arithmetic = "fp32"
     ) -> None:
         self.device = query.device
         self.dtype = torch.float64 if query.dtype == torch.float64 else torch.float32
-        self.symmetric = symmetric
-        self.inner: Reduction = inner
-        self.outer: Reduction = outer
-        self.arithmetic: Arithmetic = arithmetic(precision)
-        if self.device.type != "cpu" or self.dtype == torch.float64:
-            self.arithmetic = "fp32"
+        self.formula = formula
+        self.symmetric = formula.symmetric
+        self.inner, self.outer = formula.frame_pool
+        self.arithmetic: Arithmetic = "fp32" if self.dtype == torch.float64 else arithmetic
         self._query = query
         self._target = target
         self.shape = (query.shape[0], target.shape[0])
@@ -72,11 +89,13 @@ class FrameMatrix:
         if self.device.type == "cpu" and self.dtype == torch.float32 and self._all_signs():
             self._fill_from_bits(result, start, stop)
             return result
-        if self.inner == "max" and self.dtype == torch.float32 and gpu.usable(self.device):
-            self._fill_on_gpu(result, start, stop)
-        elif self.arithmetic != "fp32":
+        if self.arithmetic == "fp32":
+            self._fill(result, start, stop)
+        elif not devices.has_kernels(self.device):
             self._fill_reduced(result, start, stop)
-        else:
+        elif self.inner == "max":
+            self._fill_by_kernel(result, start, stop)
+        else:  # not known to the kernel
             self._fill(result, start, stop)
         if self.dtype == torch.float32:
             straighten(result, self._query, self._parts)
@@ -90,9 +109,7 @@ class FrameMatrix:
         for left in range(0, self.shape[1], CODED_FRAMES):
             right = min(left + CODED_FRAMES, self.shape[1])
             target = encode(torch.cat(self._target_pieces(left, right)), "binary")
-            result[:, left:right] = coded_matrix(
-                query, target, symmetric=self.symmetric, inner=self.inner, outer=self.outer
-            )
+            result[:, left:right] = coded_matrix(query, target, self.formula)
 
     def _fill(self, result: Tensor, start: int, stop: int) -> None:
         """``result`` written over with S_f[start:stop, :]."""
@@ -101,7 +118,7 @@ class FrameMatrix:
             right = min(left + width, self.shape[1])
             # Region-major and in the arithmetic's precision one tile at a time: a day of half-precision features
             # mapped from disk is never copied whole.
-            target = torch.cat(self._target_pieces(left, right)).to(self.dtype).transpose(0, 1)
+            target = torch.cat(self._target_pieces(left, right)).to(self.device, self.dtype).transpose(0, 1)
             if self.inner == "mean" and not self.symmetric:
                 target = target.mean(dim=0, keepdim=True)  # linear: average first, multiply once
             target = target.contiguous()  # [S, y, C]
@@ -111,14 +128,15 @@ class FrameMatrix:
                 result[top - start : bottom - start, left:right] = self._tile(query, target)
 
     @torch.no_grad()
-    def _fill_on_gpu(self, result: Tensor, start: int, stop: int) -> None:
-        """``result`` written over with S_f[start:stop, :], operands in half precision, as features are stored."""
-        from visil.kernels.triton_frames import frame_products, prepared
+    def _fill_by_kernel(self, result: Tensor, start: int, stop: int) -> None:
+        """``result`` written over with S_f[start:stop, :] by the GPU's kernel."""
+        from visil.kernels.triton_frames import DTYPES, frame_products, prepared
 
-        query = prepared(self._query[start:stop], torch.float16)
+        dtype = DTYPES[self.arithmetic]
+        query = prepared(self._query[start:stop], dtype)
         for left in range(0, self.shape[1], GPU_FRAMES):
             right = min(left + GPU_FRAMES, self.shape[1])
-            target = prepared(torch.cat(self._target_pieces(left, right)).to(self.device), torch.float16)
+            target = prepared(torch.cat(self._target_pieces(left, right)).to(self.device), dtype)
             part = result[:, left:right]
             frame_products(query, target, part, outer=self.outer, symmetric=self.symmetric)
 

@@ -1,104 +1,208 @@
-"""One pass over a pair of videos: S_f strip by strip, the comparator with exact halos, Eq. 6 on the run."""
+"""The one door from features to scores and matrices: a formula, a device and an arithmetic, and the engine for them.
+
+On a GPU that runs the kernels, by formulas that they know, features go through :mod:`visil.kernels.gpu_engine`; all
+else through :mod:`visil.kernels.torch_engine`. Videos are vectors [T, R, C], in any float dtype and wherever they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.kernels.frame_matrix import FrameMatrix
-from visil.model.comparator import Comparator, hard_tanh, windows
-from visil.model.similarity import Reduction, best_few, reduced
+from visil.kernels import devices, torch_engine
+from visil.kernels.packing import runs
+from visil.kernels.precision import Precision, arithmetic
+from visil.kernels.signs import signs_only
+from visil.kernels.torch_engine import OnRows, TorchEngine
+from visil.model.formula import Formula
 
-STRIP_CELLS = 32
-"""Output rows of one strip: 128 query frames, and a halo of 14 that is kept, not computed again."""
+if TYPE_CHECKING:
+    from visil.kernels.gpu_engine import GpuEngine, MatrixReader
 
-TILE_CELLS = 256
-"""Output columns of one comparator tile: bounds its activations to some 20 MB."""
+GPU_FRAMES = 1 << 16
+"""Frames of a target that the GPU's engine is given: of a longer one, the matrices of all queries take gigabytes."""
 
-OnRows = Callable[[int, Tensor], None]
-"""Receives (first row, rows) of a matrix, each row once, in order."""
+GPU_CELLS = 1 << 28
+"""Frame pairs of one pair whose score a GPU computes at once; a longer one goes strip by strip."""
 
+GPU_WIDE = 1 << 24
+"""Frame pairs whose matrices a GPU computes at once: 64 MB each."""
 
-class RunningPool:
-    """:func:`visil.model.similarity.pool` of a matrix that arrives in strips of whole rows, without holding it."""
-
-    def __init__(self, inner: Reduction = "max", outer: Reduction = "mean", symmetric: bool = False) -> None:
-        self.inner: Reduction = inner
-        self.outer: Reduction = outer
-        self.symmetric = symmetric
-        self._rows: list[Tensor] = []
-        self._columns: Tensor | None = None
-        self._count = 0
-
-    def update(self, strip: Tensor) -> None:
-        """Add ``strip`` [h, Y]."""
-        self._rows.append(reduced(strip, self.inner, dim=1))
-        self._count += strip.shape[0]
-        if self.symmetric:
-            self._columns = self._with_columns(strip)
-
-    def result(self) -> float:
-        """CS (or what ``inner`` and ``outer`` make of it) of all rows seen."""
-        forward = self._outer(torch.cat(self._rows))
-        if self._columns is None:
-            return forward
-        columns = self._columns[0] / self._count if self.inner == "mean" else self._columns.mean(dim=0)
-        return (forward + self._outer(columns)) / 2
-
-    def _with_columns(self, strip: Tensor) -> Tensor:
-        """What must be known of each column so far: its sum, or its largest few; [1 or few, Y]."""
-        seen = strip if self._columns is None else torch.cat([self._columns, strip])
-        if self.inner == "mean":
-            return seen.sum(dim=0, keepdim=True)
-        few = best_few(self.inner)
-        if few is None:
-            return seen.amax(dim=0, keepdim=True)
-        return seen.topk(min(few, len(seen)), dim=0).values
-
-    def _outer(self, values: Tensor) -> float:
-        return float(reduced(values if self.outer == "max" else values.double(), self.outer, dim=0))
+LISTENED_CELLS = 1 << 22
+"""Frame pairs that a listener is handed at once."""
 
 
-@torch.inference_mode()
-def score_pair(
-    matrix: FrameMatrix,
-    comparator: Comparator | None,
-    pool: RunningPool,
-    *,
-    on_frames: OnRows | None = None,
-    on_output: OnRows | None = None,
-) -> float:
-    """CS_v of Eq. 6 for one pair; equals the untiled formula and needs memory for one strip only.
+@dataclass(frozen=True)
+class Best:
+    """The best few targets of each query."""
 
-    ``on_frames`` sees the rows of S_f, ``on_output`` those of S_v after hard tanh (S_f itself where there is no
-    comparator), each once and in order: for whoever wants to keep or search them.
-    """
-    if comparator is None:
-        for start in range(0, matrix.shape[0], STRIP_CELLS * 4):
-            strip = matrix.rows(start, min(start + STRIP_CELLS * 4, matrix.shape[0]))
-            pool.update(strip)
-            for listener in (on_frames, on_output):
-                if listener is not None:
-                    listener(start, strip)
-        return pool.result()
+    scores: NDArray[np.float32]
+    """[queries, k], best first; -inf where there were fewer targets."""
+    targets: NDArray[np.int64]
+    """[queries, k], numbers of targets in the order they came; -1 where there were fewer."""
+    matrices: list[list[NDArray[np.float32]]] | None = None
+    """Of each query, S_f (Eq. 5) with each of them, [X, Y]; None: not asked for."""
 
-    columns = windows(matrix.shape[1], TILE_CELLS)
-    held = torch.empty(
-        0, matrix.shape[1], dtype=matrix.dtype, device=matrix.device
-    )  # S_f[done - len(held):done]
-    done = 0
-    for window in windows(matrix.shape[0], STRIP_CELLS):
-        fresh = matrix.rows(done, window.inputs.stop)
-        if on_frames is not None:
-            on_frames(done, fresh)
-        keep = done - window.inputs.start
-        held = torch.cat([held[held.shape[0] - keep :], fresh])
-        done = window.inputs.stop
-        output = torch.cat([comparator.tile(held[:, tile.inputs], window, tile) for tile in columns], dim=1)
-        output = hard_tanh(output)
-        pool.update(output)
-        if on_output is not None:
-            on_output(window.outputs.start, output)
-    return pool.result()
+
+class Scorer:
+    """What one formula says of videos, computed on one device in one arithmetic."""
+
+    def __init__(
+        self,
+        formula: Formula,
+        device: torch.device | str = "cpu",
+        precision: Precision | None = None,
+    ) -> None:
+        self.formula = formula
+        self.device = torch.device(device)
+        self.arithmetic = arithmetic(precision, self.device)
+        self.on_gpu = (
+            self.arithmetic != "fp32" and devices.has_kernels(self.device) and devices.kernels_know(formula)
+        )
+        """Whether the GPU's engine does the work."""
+
+    # ------------------------------------------------------------------ scores
+
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> NDArray[np.float64]:
+        """CS_v of one query with many targets at hand: float64 [targets]."""
+        longest = max((len(target) for target in targets), default=0)
+        if self._takes(query, *targets) and len(query) * longest <= GPU_CELLS:
+            parts = [found for _, found in self._gpu_engine([query]).scores(targets)]
+            return np.concatenate([np.empty((1, 0)), *parts], axis=1)[0]
+        return self._torch.scores(self._placed(query), [self._placed(target) for target in targets])
+
+    def stream(
+        self, queries: Sequence[Tensor], targets: Iterable[Tensor]
+    ) -> Iterator[tuple[list[Tensor], NDArray[np.float64]]]:
+        """CS_v of every query with every target, as targets come: some of them, and their scores [queries, some].
+
+        Memory depends on the queries, never on how many targets there are.
+        """
+        if not self._takes(*queries):
+            most = torch_engine.WIDE_FRAMES * torch.get_num_threads()
+            for run in runs(targets, len, most):
+                yield run, np.stack([self.scores(query, run) for query in queries])
+            return
+        engine = self._gpu_engine(queries)
+
+        def taken(target: Tensor) -> bool:
+            return len(target) <= GPU_FRAMES and self._takes(target)
+
+        seen = 0
+        for by_engine, some in groupby(targets, taken):
+            if by_engine:
+                for chunk, found in engine.scores(some, seen):
+                    yield chunk.videos, found
+                    seen += len(chunk.videos)
+            else:
+                for target in some:
+                    yield [target], np.stack([self.scores(query, [target]) for query in queries])
+                    seen += 1
+
+    def best(
+        self, queries: Sequence[Tensor], targets: Iterable[Tensor], k: int, *, matrices: bool = False
+    ) -> Best:
+        """The ``k`` best of a stream of targets for each query, with their S_f if asked for."""
+        top = np.full((len(queries), k), -np.inf, np.float32)
+        names = np.full((len(queries), k), -1, np.int64)
+        held: dict[int, Tensor] = {}
+        seen = 0
+        for some, found in self.stream(queries, targets):
+            numbers = np.broadcast_to(np.arange(seen, seen + len(some)), found.shape)
+            every, numbers = np.hstack([top, found.astype(np.float32)]), np.hstack([names, numbers])
+            order = np.argsort(-every, axis=1, kind="stable")[:, :k]
+            top, names = np.take_along_axis(every, order, 1), np.take_along_axis(numbers, order, 1)
+            if matrices:
+                held |= dict(enumerate(some, seen))
+                held = {number: held[number] for number in set(names.ravel().tolist()) - {-1}}
+            seen += len(some)
+        if not matrices:
+            return Best(top, names)
+        shown = []
+        for query, row in zip(queries, names.tolist(), strict=True):
+            chosen = [held[number] for number in row if number >= 0]
+            wide = self.frames(query, chosen).float().cpu().numpy() if chosen else np.empty((len(query), 0))
+            shown.append(np.split(wide, np.cumsum([len(target) for target in chosen])[:-1], axis=1))
+        return Best(top, names, [row if len(row[0][0]) else [] for row in shown])
+
+    # ------------------------------------------------------------------ matrices
+
+    @property
+    def wide_cells(self) -> int:
+        """Frame pairs that :meth:`frames` is good for; a longer pair is for :meth:`pair`."""
+        return GPU_WIDE if self.on_gpu else torch_engine.WIDE_CELLS
+
+    def frames(self, query: Tensor, targets: Sequence[Tensor]) -> Tensor:
+        """S_f of a query with several targets, beside each other: [X, frames of all targets], on the device."""
+        if len({target.device for target in targets}) > 1:  # else they are moved together
+            targets = [self._placed(target) for target in targets]
+        return self._torch.frames(self._placed(query), targets)
+
+    def read(self, frames: Tensor, lengths: Sequence[int]) -> list[tuple[float, Tensor]]:
+        """CS_v and S_v of each of the targets of these lengths, from their S_f beside each other."""
+        if not self.on_gpu or frames.dtype == torch.float64:
+            return [self._torch.read(part) for part in frames.split(list(lengths), dim=1)]
+        return self._reader.read_beside(frames, lengths)
+
+    def pair(
+        self, query: Tensor, target: Tensor, on_frames: OnRows | None = None, on_output: OnRows | None = None
+    ) -> float:
+        """CS_v of one pair of any length; listeners are told the rows of S_f and of S_v, each once and in order.
+
+        Of a video of 1 to 3 frames, rows and columns may be repeated as the comparator reads them.
+        """
+        query, target = self._placed(query), self._placed(target)
+        if not self.on_gpu or query.dtype == torch.float64 or len(query) * len(target) > GPU_WIDE:
+            return self._torch.pair(query, target, on_frames, on_output)
+        frames = self._torch.frames(query, [target])
+        ((score, output),) = self.read(frames, [len(target)])
+        for listener, matrix in ((on_frames, frames), (on_output, output)):
+            if listener is not None:
+                step = max(1, LISTENED_CELLS // matrix.shape[1])
+                for start in range(0, len(matrix), step):
+                    listener(start, matrix[start : start + step])
+        return score
+
+    def matrices(self, query: Tensor, target: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """S_f and S_v of one pair, whole."""
+        rows: list[Tensor] = []
+        outputs: list[Tensor] = []
+        self.pair(query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip))
+        frames = torch.cat(rows)[: len(query), : len(target)]
+        return frames.float().cpu().numpy(), torch.cat(outputs).float().cpu().numpy()
+
+    # ------------------------------------------------------------------ engines
+
+    @cached_property
+    def _torch(self) -> TorchEngine:
+        return TorchEngine(self.formula, self.arithmetic)
+
+    @cached_property
+    def _reader(self) -> MatrixReader:
+        from visil.kernels.gpu_engine import MatrixReader
+
+        return MatrixReader(self.formula, self.device)
+
+    def _gpu_engine(self, queries: Sequence[Tensor]) -> GpuEngine:
+        from visil.kernels.gpu_engine import GpuEngine
+
+        return GpuEngine(queries, self.formula, arithmetic=self.arithmetic, device=self.device)
+
+    def _takes(self, *videos: Tensor) -> bool:
+        """Whether the GPU's engine takes these: whole vectors, not in float64."""
+        return self.on_gpu and not any(video.dtype == torch.float64 or signs_only(video) for video in videos)
+
+    def _placed(self, vectors: Tensor) -> Tensor:
+        """On the device, in the comparator's precision; without one the arithmetic is the features' own."""
+        vectors = vectors.to(self.device)
+        if self.formula.comparator is None or vectors.dtype != torch.float64:
+            return vectors
+        return vectors.to(self.formula.comparator.fconv.weight.dtype)

@@ -18,7 +18,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from visil.compare import comparing
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError, os_reason, printable
 from visil.files import replacing_together
@@ -162,11 +161,12 @@ def _similarity_difference(
                 strict=True,
             )
         )
-        frame_matrix, output_matrix = comparing.matrices(model, query, target)
+        scorer = model.scorer()
+        frame_matrix, output_matrix = scorer.matrices(query, target)
         worst = _worse(worst, got["frame_matrix"], frame_matrix)
         if "output_matrix" in got:
             worst = _worse(worst, got["output_matrix"], output_matrix)
-        worst = _worse(worst, got["score"], np.float32(comparing.score(model, query, target)))
+        worst = _worse(worst, got["score"], np.float32(scorer.pair(query, target)))
     return worst
 
 

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from visil.compare.visil import ViSiL
-from visil.kernels import FrameMatrix, RunningPool, score_pair
+from visil.kernels import Scorer
 from visil.model.comparator import repeated
+from visil.model.formula import Formula
 from visil.paper import numbers
 from visil.paper.experiment import Experiment
 from visil.paper.tables import MadeTable, RowSpec, Value, flat, table_of
@@ -88,16 +89,16 @@ def _times(
         with torch.inference_mode():
             vectors, refining = _timed(lambda: [model.refine(one) for one in raw])
     comparator = model.comparator if model is not None else None
+    scorer = Scorer(Formula(comparator=comparator), vectors[0].device)
     pairs = [(a, b) for a in vectors for b in vectors if a is not b] or [(vectors[0], vectors[0])]
 
     def matrices() -> None:
         for query, target in pairs:
-            FrameMatrix(repeated(query, comparator), repeated(target, comparator)).full()
+            scorer.frames(repeated(query, comparator), [repeated(target, comparator)])
 
     def scores() -> None:
         for query, target in pairs:
-            pair = FrameMatrix(repeated(query, comparator), repeated(target, comparator))
-            score_pair(pair, comparator, RunningPool("max", "mean", symmetric=False))
+            scorer.pair(query, target)
 
     with torch.inference_mode():
         _, comparing = _timed(matrices)

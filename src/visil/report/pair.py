@@ -17,7 +17,6 @@ from visil.collection.catalogue import Catalogue, Video
 from visil.collection.collection import Index
 from visil.collection.duplicates import Pair
 from visil.collection.identity import content_id, stamp_of
-from visil.compare import comparing
 from visil.errors import VisilError, printable
 from visil.matching.localize import Segment
 from visil.plots.axes import Axis, shrink
@@ -282,7 +281,7 @@ def matrix_picture(index: Index, pair: Pair) -> tuple[str, Axis, Axis] | None:
         videos = [index.store.read(video) for video in (pair.query, pair.target)]
         query, target = (video.vectors[:: _step(len(video))] for video in videos)
         with torch.inference_mode():
-            matrix, _ = comparing.matrices(index.model, query, target)
+            matrix, _ = index.model.scorer().matrices(query, target)
     except VisilError:
         return None
     rows, columns = (Axis.of(video.timestamps.numpy()[:: _step(len(video))]) for video in videos)

@@ -17,9 +17,10 @@ from torch.utils.checkpoint import checkpoint
 
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.kernels import gpu
+from visil.kernels import devices
 from visil.model.comparator import hard_tanh, repeated
-from visil.model.similarity import Reduction, pool, video_similarity
+from visil.model.formula import Formula
+from visil.model.similarity import MP_AP, pool
 from visil.training.losses import similarity_regularisation
 
 Key = TypeVar("Key")
@@ -124,26 +125,26 @@ def _compared(model: ViSiL, query: Tensor, target: Tensor, *, paired: bool) -> C
 
 def _equal(model: ViSiL, query: Tensor, target: Tensor, paired: bool) -> tuple[Tensor, Tensor]:
     """Eq. 5, Table 1 and Eq. 6 with leading batch axes: CS_v and L_reg, [N] or [N, M]."""
-    config = model.config
-    if on_gpu(query, config.frame_pool):
-        matrix = _matrix_on_gpu(query, target, paired, config.symmetric)
+    formula = model.formula
+    if on_gpu(query, formula):
+        matrix = _matrix_on_gpu(query, target, paired, formula.symmetric)
     else:
         regions = torch.einsum("bxrc,bysc->bxyrs" if paired else "nxrc,mysc->nmxyrs", query, target)
-        matrix = pool(regions, *config.frame_pool, config.symmetric)
+        matrix = pool(regions, *formula.frame_pool, formula.symmetric)
     excess = torch.zeros(matrix.shape[:-2], dtype=matrix.dtype, device=matrix.device)
     if model.comparator is not None:
         output = model.comparator(matrix)
         if output.dtype in (torch.float16, torch.bfloat16):  # sums of many cells need more digits
             output = output.float()
         excess, matrix = similarity_regularisation(output), hard_tanh(output)
-    inner, outer = config.video_pool
-    return video_similarity(matrix, symmetric=config.symmetric, inner=inner, outer=outer), excess
+    return formula.video_similarity(matrix), excess
 
 
-def on_gpu(query: Tensor, frame_pool: tuple[Reduction, Reduction]) -> bool:
+def on_gpu(query: Tensor, formula: Formula) -> bool:
     """Whether the kernels may be used: on a GPU that has them, where half precision was asked for."""
     kind = query.device.type
-    return frame_pool == ("max", "mean") and torch.is_autocast_enabled(kind) and gpu.usable(query.device)
+    known = formula.frame_pool == MP_AP and devices.has_kernels(query.device)
+    return known and torch.is_autocast_enabled(kind)
 
 
 def _matrix_on_gpu(query: Tensor, target: Tensor, paired: bool, symmetric: bool) -> Tensor:

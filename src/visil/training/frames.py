@@ -23,7 +23,6 @@ from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model.similarity import frame_matrix
 from visil.training.config import FrameStage
 from visil.training.frame_bank import FrameBank
 from visil.training.losses import frame_info_nce, frame_triplet_loss, spread_loss
@@ -163,12 +162,11 @@ class FrameObjective:
 
     def loss(self, batch: Views) -> dict[str, Tensor]:
         """InfoNCE, or Eq. 7 where there is a margin; and the share of edited views that find their own plain one."""
-        config, stage = self.model.config, self.stage
+        stage = self.stage
         with torch.autocast(batch.plain.device.type, torch.bfloat16, enabled=batch.plain.is_cuda):
             both = embed_pictures(self.model, torch.cat([batch.plain, batch.edited]))
         plain, edited = both.float().chunk(2)
-        inner, outer = config.frame_pool
-        similarity = frame_matrix(plain, edited, symmetric=config.symmetric, inner=inner, outer=outer)
+        similarity = self.model.formula.frame_matrix(plain, edited)
         if stage.margin:
             loss = frame_triplet_loss(similarity, batch.neither, stage.margin)
         else:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from visil.compare import comparing
+from visil.compare import matches
 from visil.compare.visil import ViSiL
 from visil.files import replacing
 from visil.matching.calibration import Verdict
@@ -84,10 +84,10 @@ def _matrices(
 
     Of a pair too long for a match to hold its matrices, those of every so many frames are computed instead.
     """
-    if len(videos[0]) * len(videos[1]) > comparing.KEPT_CELLS:
+    if len(videos[0]) * len(videos[1]) > matches.KEPT_CELLS:
         with torch.inference_mode():
             vectors = (video.vectors[::step] for video, step in zip(videos, steps, strict=True))
-            return comparing.matrices(model, *vectors)
+            return model.scorer().matrices(*vectors)
     frames = match.frame_matrix[:: steps[0], :: steps[1]]
     if model.comparator is None:
         return frames, frames

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.kernels import FrameMatrix
+from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
+from visil.model.formula import Formula
 from visil.paper.baselines.system import ComparedSystem, Scores, checked
 
 Floats = NDArray[np.float64]
@@ -104,7 +105,7 @@ def _matrix(query: Tensor, target: Tensor) -> Floats:
     if query.shape[-1] != target.shape[-1]:
         raise UsageError(f"features of {query.shape[-1]} and {target.shape[-1]} channels cannot be compared")
     with torch.inference_mode():
-        return FrameMatrix(query, target).full().double().cpu().numpy()
+        return Scorer(Formula(), query.device).frames(query, [target]).double().cpu().numpy()
 
 
 def _background(videos: Sequence[VideoFeatures], seed: int) -> float:

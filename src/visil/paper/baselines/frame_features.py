@@ -12,7 +12,7 @@ from functools import partial
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.evaluation.scoring import formula_scores
+from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
 from visil.paper.baselines.system import ComparedSystem, Scores, System, checked
@@ -49,7 +49,7 @@ class FrameFeatures(ComparedSystem):
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
         """CS of the frame-to-frame similarities with each target."""
-        return formula_scores(self.formula, query, targets)
+        return Scorer(self.formula, query.device).scores(query, targets)
 
 
 FRAME_SYSTEMS = {

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.evaluation import scoring
+from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
 
@@ -49,6 +50,11 @@ class ComparedSystem:
     def formula(self) -> Formula | None:
         """Only systems whose descriptions are region vectors have one."""
         return None
+
+    @property
+    def scorer(self) -> Scorer | None:
+        """By the formula, where there is one."""
+        return None if self.formula is None else Scorer(self.formula, self.device)
 
     @property
     def device(self) -> torch.device:

@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from visil.compare.comparing import check
 from visil.compare.loading import load
+from visil.compare.matches import check
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.evaluation.scoring import formula_scores
+from visil.kernels import Scorer
 from visil.model.attention import ContextAttention
 from visil.model.comparator import Comparator, hard_tanh, repeated
 from visil.model.config import ViSiLConfig
@@ -105,7 +105,7 @@ class ViSiLSystem(ComparedSystem):
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
         """CS_v with each target, as :meth:`visil.ViSiL.scores` gives it."""
-        return formula_scores(self.formula, query, targets)
+        return Scorer(self.formula, query.device).scores(query, targets)
 
 
 class RefinedSystem(ViSiLSystem):
@@ -197,7 +197,7 @@ class ViSiLFromFeatures(ComparedSystem):
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
         """CS_v with each target."""
-        return formula_scores(self.formula, query, targets)
+        return Scorer(self.formula, query.device).scores(query, targets)
 
     def _train(self, source: FeatureTriplets) -> None:
         """The paper's loop: one triplet a step, Adam, Eq. 9; the context vector kept at unit length."""

@@ -1,13 +1,19 @@
-"""Which arithmetic the similarity engine uses on a processor: what was asked for, or what measures fastest here.
+"""Which arithmetic similarities are computed in: what was asked for, or what suits the device.
 
-- ``fp32``: the reference, and the default for everything that people see.
+On a processor:
+
+- ``fp32``: the reference, and the default.
 - ``bf16``: products and comparator in bfloat16, summed in float32.
 - ``int8``: products of vectors rounded to 255 steps, summed exactly in integers; the comparator in bfloat16 where that
   is the faster one. On a processor without the instructions the same numbers come out, slowly.
 - ``auto``: the fastest of the three, by a measurement of some milliseconds once in a process.
 
-A score read off S_f is within :data:`TOLERANCE` of the ``fp32`` one, whichever is chosen. A comparator may magnify what
-S_f differs by, in a network of random weights some ten times.
+On a GPU that runs the kernels: ``fp16`` (the default, and ``auto``), ``bf16``, ``fp8`` (from compute capability 8.9 on)
+are what products are taken of, summed in float32, with the comparator in fp16; ``fp32`` is plain torch. A formula that
+the kernels do not know is computed in fp32 whatever was asked for.
+
+A score read off S_f is within :data:`TOLERANCE` of the ``fp32`` one in all but fp8. A comparator may magnify what S_f
+differs by, in a network of random weights some ten times.
 """
 
 from __future__ import annotations
@@ -16,22 +22,25 @@ import os
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from visil.errors import UsageError
+from visil.kernels import devices
 
-Arithmetic = Literal["fp32", "bf16", "int8"]
-Precision = Literal["auto", "fp32", "bf16", "int8"]
+Arithmetic = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
+Precision = Literal["auto", "fp32", "fp16", "bf16", "fp8", "int8"]
 
-ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
+ON_CPU: tuple[Arithmetic, ...] = ("fp32", "bf16", "int8")
+ON_GPU: tuple[Arithmetic, ...] = ("fp32", "fp16", "bf16", "fp8")
+
+FP8_FROM = (8, 9)
+"""Compute capability from which a GPU multiplies eight-bit floats."""
 
 VARIABLE = "VISIL_PRECISION"
 """The environment variable by which a user chooses for a whole process."""
-
-DEFAULT: Precision = "fp32"
 
 TOLERANCE = 2e-3
 """What any of them changes a score read off S_f by, at most, for ℓ2-normalised vectors of 128 channels or more."""
@@ -43,20 +52,39 @@ WORTH = 1.3
 """How many times faster than float32 another arithmetic must be to be chosen."""
 
 
-def checked(precision: str, origin: str = "precision") -> Precision:
-    """``precision``, if there is such a one; ``origin`` names where it was set."""
-    for known in get_args(Precision):
-        if precision == known:
+def possible(device: torch.device) -> tuple[Arithmetic, ...]:
+    """What a device computes in."""
+    if devices.has_kernels(device):
+        old = device.type == "cuda" and torch.cuda.get_device_capability(device) < FP8_FROM
+        return ON_GPU[:-1] if old else ON_GPU
+    return ON_CPU if device.type == "cpu" else ("fp32",)
+
+
+def check_precision(precision: Precision | None, device: torch.device) -> None:
+    """Refuse what ``device`` does not compute in, be it asked for here or by :data:`VARIABLE`."""
+    there = possible(device)
+    wanted = precision or os.environ.get(VARIABLE) or "auto"
+    if wanted in ("auto", *there):
+        return
+    origin = "precision" if precision else f"--precision or {VARIABLE}"
+    why = devices.why_no_kernels(device) if device.type == "cuda" else None
+    raise UsageError(
+        f"{origin} must be one of {', '.join(('auto', *there))} on {device}, not {wanted!r}"
+        + (f" (the GPU kernels do not run: {why})" if why else "")
+    )
+
+
+def arithmetic(precision: Precision | None, device: torch.device) -> Arithmetic:
+    """What to compute in: as asked; None: as :data:`VARIABLE` says, else fp16 on a GPU and fp32 on a processor."""
+    check_precision(precision, device)
+    there = possible(device)
+    wanted = precision or os.environ.get(VARIABLE) or None
+    for known in there:
+        if wanted == known:
             return known
-    raise UsageError(f"{origin} must be one of {', '.join(get_args(Precision))}, not {precision!r}")
-
-
-def arithmetic(precision: Precision | None = None) -> Arithmetic:
-    """What to compute in: as asked; None: as :data:`VARIABLE` says, else :data:`DEFAULT`."""
-    if precision is None:
-        precision = checked(os.environ.get(VARIABLE) or DEFAULT, VARIABLE)
-    wanted = checked(precision)
-    return fastest() if wanted == "auto" else wanted
+    if "fp16" in there:
+        return "fp16"
+    return fastest() if wanted == "auto" and device.type == "cpu" else "fp32"
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from family import FAMILY, LENGTHS, built, related
-from visil.compare import comparing
+from visil.compare import matches
+from visil.kernels import torch_engine
 from visil.matching.localize import LocalizeConfig
 
 
@@ -16,14 +17,14 @@ from visil.matching.localize import LocalizeConfig
 @pytest.mark.parametrize("with_blank", [False, True])
 @pytest.mark.parametrize("faint", [None, 0.2])
 @pytest.mark.parametrize("name", FAMILY)
-def test_side_by_side_equals_one_by_one(
+def test_together_equals_one_by_one(
     name: str, faint: float | None, with_blank: bool, frames_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = built(FAMILY[name])
     model.config = replace(model.config, localize=replace(model.config.localize, faint=faint))
     query, *targets = related((20, *LENGTHS), 3, with_blank=with_blank)
     alone = [model.compare(query, target) for target in targets]
-    monkeypatch.setattr(comparing, "WIDE_FRAMES", frames_at_once)
+    monkeypatch.setattr(matches, "WIDE_FRAMES", frames_at_once)
     together = list(model.compare_many(query, targets))
     assert len(together) == len(alone)
     assert name == "average" or any(match.segments for match in alone)
@@ -56,7 +57,7 @@ def test_a_pair_too_long_for_that_keeps_its_place(monkeypatch: pytest.MonkeyPatc
     model = built(FAMILY["f"])
     query, *targets = related((20, *LENGTHS), 4, with_blank=False)
     expected = [match.target_path for match in model.compare_many(query, targets)]
-    monkeypatch.setattr(comparing, "WIDE_CELLS", 20 * 12 - 1)  # of LENGTHS, 12 and 30 are too long
+    monkeypatch.setattr(torch_engine, "WIDE_CELLS", 20 * 12 - 1)  # of LENGTHS, 12 and 30 are too long
     assert [match.target_path for match in model.compare_many(query, targets)] == expected
 
 

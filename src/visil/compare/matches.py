@@ -1,6 +1,7 @@
-"""Features to answers: one pair in bounded memory, or one query against many targets side by side.
+"""Features to matches: one pair in bounded memory, or one query with many targets beside each other.
 
-What :class:`visil.ViSiL` offers as ``compare``, ``compare_many`` and ``scores``.
+What :class:`visil.ViSiL` offers as ``compare`` and ``compare_many``; scores and matrices come from
+:class:`visil.kernels.Scorer`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.kernels import FrameMatrix, RunningPool, score_pair
-from visil.kernels.cpu_comparator import fast_comparator
-from visil.kernels.joined import Joined
+from visil.kernels import Scorer
+from visil.kernels.packing import runs
+from visil.kernels.torch_engine import finite
 from visil.matching.calibration import verdict
 from visil.matching.localize import (
     WALL,
@@ -31,11 +32,10 @@ from visil.matching.localize import (
     walled_spans,
 )
 from visil.matching.match import Match, Matrices
-from visil.model.comparator import SHORTEST, Comparator, hard_tanh, repeated
+from visil.model.comparator import SHORTEST
+from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
-
-if TYPE_CHECKING:
-    from visil.compare.visil import ViSiL
+from visil.model.network import Network
 
 LongVideos = Literal["exact", "authors"]
 Common = NDArray[np.float32]
@@ -48,35 +48,15 @@ AUTHORS_CHUNK = 2048
 """Target frames that the authors' code compares at once (``long_videos="authors"``)."""
 
 WIDE_FRAMES = 4096
-"""Target frames that are compared side by side: some 50 MB of half-precision features."""
+"""Target frames that are compared beside each other: some 50 MB of half-precision features."""
 
-WIDE_CELLS = 1 << 22
-"""Frame pairs of one side-by-side matrix (16 MB); a longer pair is compared by itself, strip by strip."""
-
-
-def score(
-    model: ViSiL,
-    query: Tensor,
-    target: Tensor,
-    on_frames: Callable[[int, Tensor], None] | None = None,
-    on_output: Callable[[int, Tensor], None] | None = None,
-) -> float:
-    """CS_v of Eq. 6; the listeners see the rows of S_f and of S_v as they come."""
-    query, target = placed(model, query), placed(model, target)
-    pair = FrameMatrix(
-        repeated(query, model.comparator),
-        repeated(target, model.comparator),
-        symmetric=model.config.symmetric,
-        inner=model.config.frame_pool[0],
-        outer=model.config.frame_pool[1],
-    )
-    pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
-    network = None if model.comparator is None else fast_comparator(model.comparator, pair.arithmetic)
-    return score_pair(pair, network, pool, on_frames=on_frames, on_output=on_output)
+NOTHING_SHOWN = -1.0
+"""The score without blank frames of a pair that has no others."""
 
 
 def compare(
-    model: ViSiL,
+    model: Network,
+    scorer: Scorer,
     query: VideoFeatures,
     target: VideoFeatures,
     long_videos: LongVideos = "exact",
@@ -111,71 +91,96 @@ def compare(
         if keep:
             outputs.append(strip.cpu().float())
 
-    plain = score(model, query.vectors, target.vectors, on_frames, on_output)
+    plain = scorer.pair(query.vectors, target.vectors, on_frames, on_output)
     if long_videos == "authors":
-        plain = chunked_score(model, query.vectors, target.vectors)
+        plain = chunked_score(scorer, query.vectors, target.vectors)
     kept: Matrices | None = (torch.cat(rows).numpy(), torch.cat(outputs).numpy()) if keep else None
 
     def both() -> Matrices:
-        return kept if kept is not None else matrices(model, query.vectors, target.vectors)
+        return kept if kept is not None else scorer.matrices(query.vectors, target.vectors)
 
-    shown = _score_of_shown(model, query, target, plain)
+    shown = plain
+    if _has_blank(query) or _has_blank(target):
+        q, t = query.vectors[_shown(query)], target.vectors[_shown(target)]
+        shown = scorer.pair(q, t) if len(q) and len(t) else NOTHING_SHOWN
     (stretch,) = tracer.strengths([(0, len(target))])
-    return _judged(model, query, target, plain, shown, stretch, localizer.paths(), both, common)
+    return _judged(model.config, query, target, plain, shown, stretch, localizer.paths(), both, common)
 
 
 def compare_many(
-    model: ViSiL, query: VideoFeatures, targets: Iterable[VideoFeatures], common: Common | None = None
+    model: Network,
+    scorer: Scorer,
+    query: VideoFeatures,
+    targets: Iterable[VideoFeatures],
+    common: Common | None = None,
 ) -> Iterator[Match]:
     """:func:`compare` with each of many targets: the same answers, several times faster for short videos.
 
-    Their frames stand side by side in one matrix with walls between, so that products, Chamfer similarity and the
+    Their frames stand beside each other in one matrix with walls between, so that products, Chamfer similarity and the
     search for stretches are few large operations instead of many small ones.
     """
     check(model, query, "query")
-    batch: list[VideoFeatures] = []
-    frames = 0
-    for target in targets:
+
+    def checked(target: VideoFeatures) -> VideoFeatures:
         check(model, target, "target")
-        if len(query) * len(target) > WIDE_CELLS:
-            yield from _matches_together(model, query, batch, common)
-            batch, frames = [], 0
-            yield compare(model, query, target, common=common)
-            continue
-        if batch and (frames + len(target)) > min(WIDE_FRAMES, WIDE_CELLS // len(query)):
-            yield from _matches_together(model, query, batch, common)
-            batch, frames = [], 0
-        batch.append(target)
-        frames += len(target)
-    yield from _matches_together(model, query, batch, common)
+        return target
+
+    most = min(WIDE_FRAMES, scorer.wide_cells // len(query))
+    for run in runs(map(checked, targets), len, most):
+        if len(query) * len(run[0]) > scorer.wide_cells:  # alone in its run
+            yield compare(model, scorer, query, run[0], common=common)
+        else:
+            yield from _matches_together(model.config, scorer, query, run, common)
 
 
 @torch.inference_mode()
 def _matches_together(
-    model: ViSiL, query: VideoFeatures, targets: list[VideoFeatures], common: Common | None
+    config: ViSiLConfig,
+    scorer: Scorer,
+    query: VideoFeatures,
+    targets: list[VideoFeatures],
+    common: Common | None,
 ) -> Iterator[Match]:
-    if not targets:
-        return
-    config = model.config
-    pairs = FrameMatrix(
-        placed(model, query.vectors),
-        Joined([placed(model, target.vectors) for target in targets]),
-        symmetric=config.symmetric,
-        inner=config.frame_pool[0],
-        outer=config.frame_pool[1],
-    )
-    strips = pairs.full().split([len(target) for target in targets], dim=1)
-    network = None if model.comparator is None else fast_comparator(model.comparator, pairs.arithmetic)
-    seen = [strip.float().cpu().numpy() - (0 if common is None else common[:, None]) for strip in strips]
+    frames = scorer.frames(query.vectors, [target.vectors for target in targets])
+    lengths = [len(target) for target in targets]
+    shown = _scores_of_shown(scorer, query, targets, frames)
+    strips = [strip.float().cpu().numpy() for strip in frames.split(lengths, dim=1)]
+    seen = [strip - (0 if common is None else common[:, None]) for strip in strips]
     stretches, found = _read_together(config.localize, query, targets, seen)
-    for target, strip, stretch, paths in zip(targets, strips, stretches, found, strict=True):
-        plain, output = _read(model, strip, network)
-        shown = plain
-        if _has_blank(query) or _has_blank(target):
-            part = strip[_shown(query).to(strip.device)][:, _shown(target).to(strip.device)]
-            shown = _read(model, part, network)[0] if part.numel() else -1.0
-        kept = (strip.float().cpu().numpy(), output.float().cpu().numpy())
-        yield _judged(model, query, target, plain, shown, stretch, paths, partial(_same, kept), common)
+    for place, (plain, output) in enumerate(scorer.read(frames, lengths)):
+        kept = (strips[place], output.float().cpu().numpy())
+        without_blank = shown.get(place, plain)
+        yield _judged(
+            config,
+            query,
+            targets[place],
+            plain,
+            without_blank,
+            stretches[place],
+            found[place],
+            partial(_same, kept),
+            common,
+        )
+
+
+def _scores_of_shown(
+    scorer: Scorer, query: VideoFeatures, targets: Sequence[VideoFeatures], frames: Tensor
+) -> dict[int, float]:
+    """CS_v without blank frames, which any two videos have in common, by target; only where there are such frames."""
+    every = range(len(targets))
+    chosen = [place for place in every if _has_blank(query) or _has_blank(targets[place])]
+    if not chosen:
+        return {}
+    found = dict.fromkeys(chosen, NOTHING_SHOWN)
+    parts = frames.split([len(target) for target in targets], dim=1)
+    rows = _shown(query).to(frames.device)
+    left = [place for place in chosen if rows.any() and _shown(targets[place]).any()]
+    if left:
+        columns = [parts[place][rows][:, _shown(targets[place]).to(frames.device)] for place in left]
+        lengths = [part.shape[1] for part in columns]
+        read = scorer.read(torch.cat(columns, dim=1), lengths)
+        found |= {place: score for place, (score, _) in zip(left, read, strict=True)}
+    return found
 
 
 def _read_together(
@@ -215,23 +220,8 @@ def _same(kept: Matrices) -> Matrices:
     return kept
 
 
-def read_matrix(matrix: Tensor, comparator: Comparator | None, pool: RunningPool) -> tuple[float, Tensor]:
-    """CS_v and S_v from a whole S_f."""
-    output = matrix
-    if comparator is not None:
-        # Repeating a video's frames repeats its rows or columns of S_f.
-        output = hard_tanh(comparator(repeated(repeated(matrix, comparator), comparator, dim=1)))
-    pool.update(output)
-    return pool.result(), output
-
-
-def _read(model: ViSiL, matrix: Tensor, network: Comparator | None) -> tuple[float, Tensor]:
-    pool = RunningPool(*model.config.video_pool, symmetric=model.config.symmetric)
-    return read_matrix(matrix, network, pool)
-
-
 def _judged(
-    model: ViSiL,
+    config: ViSiLConfig,
     query: VideoFeatures,
     target: VideoFeatures,
     plain: float,
@@ -249,7 +239,7 @@ def _judged(
         paths = [_as_alike_as_they_are(path, common) for path in paths]
         if _shown(query).any():
             shown -= float(common[_shown(query).numpy()].mean())
-    calibration = model.config.calibration
+    calibration = config.calibration
     frame_pairs = len(query) * len(target)
     evidence = calibration.evidence(shown, stretch, frame_pairs) if calibration else plain
     confidence = min(max(plain, 0.0), 1.0)
@@ -277,25 +267,16 @@ def _as_alike_as_they_are(path: Path, common: Common) -> Path:
     return replace(path, score=path.score + float(common[first : last + 1].mean()))
 
 
-def chunked_score(model: ViSiL, query: Tensor, target: Tensor) -> float:
+def chunked_score(scorer: Scorer, query: Tensor, target: Tensor) -> float:
     """As the authors' code: the target in chunks of 2048 frames, a last chunk under four dropped, plain mean.
 
     Scores long targets too low, since a query matches in few of the chunks; here to reproduce their numbers.
     """
     chunks = [c for c in target.split(AUTHORS_CHUNK) if len(c) >= SHORTEST or len(target) < SHORTEST]
-    return float(np.mean([score(model, query, chunk) for chunk in chunks]))
+    return float(np.mean([scorer.pair(query, chunk) for chunk in chunks]))
 
 
-def matrices(model: ViSiL, query: Tensor, target: Tensor) -> Matrices:
-    """S_f and S_v whole."""
-    rows: list[Tensor] = []
-    outputs: list[Tensor] = []
-    score(model, query, target, lambda _, strip: rows.append(strip), lambda _, strip: outputs.append(strip))
-    frames = torch.cat(rows)[: len(query), : len(target)]
-    return frames.float().cpu().numpy(), torch.cat(outputs).float().cpu().numpy()
-
-
-def check(model: ViSiL, video: VideoFeatures, name: str) -> None:
+def check(model: Network, video: VideoFeatures, name: str) -> None:
     """Refuse features that another model made, or that are no numbers."""
     if video.vectors.shape[-1] != model.dim:
         raise UsageError(
@@ -304,27 +285,6 @@ def check(model: ViSiL, video: VideoFeatures, name: str) -> None:
         )
     if not finite(video.vectors):
         raise UsageError(f"the {name}'s features contain NaN or infinity")
-
-
-def finite(vectors: Tensor) -> bool:
-    """Whether there is neither NaN nor infinity; smallest and largest take one pass, ``isfinite`` several."""
-    return all(bool(torch.stack(torch.aminmax(part)).isfinite().all()) for part in vectors.split(4096))
-
-
-def _score_of_shown(model: ViSiL, query: VideoFeatures, target: VideoFeatures, plain: float) -> float:
-    """CS_v without blank frames, which any two videos have in common; -1 where nothing else is left."""
-    if not _has_blank(query) and not _has_blank(target):
-        return plain
-    q, t = query.vectors[_shown(query)], target.vectors[_shown(target)]
-    return score(model, q, t) if len(q) and len(t) else -1.0
-
-
-def placed(model: ViSiL, vectors: Tensor) -> Tensor:
-    """Where the model is, and in the comparator's precision; without one the arithmetic is the features' own."""
-    if model.comparator is None:
-        return vectors.to(model.device)
-    vectors = vectors.to(model.device)
-    return vectors.to(model.comparator.fconv.weight.dtype) if vectors.dtype == torch.float64 else vectors
 
 
 def _has_blank(video: VideoFeatures) -> bool:
