@@ -181,8 +181,8 @@ def _score_held(
 
     for block in reader.blocks(targets, inf if system.collection_wide else BLOCK_BYTES):
         found = each(partial(score, block=block), held)
-        for (query, _), some in zip(held, found, strict=True):
-            keep(query, [target for target, _ in block if target in wanted[query]], some)
+        for (query, _), row in zip(held, found, strict=True):
+            keep(query, [target for target, _ in block if target in wanted[query]], row)
         tell(len(block))
     return {query: QueryScores(names[query], np.concatenate(values[query])) for query in wanted}
 
