@@ -36,6 +36,7 @@ from shared.ablation_tables import markdown
 from shared.copy_sets import CopySet
 from shared.results import as_text, machine, write
 from visil.compare.visil import ViSiL
+from visil.edits.clips import PaperPositive
 from visil.errors import UsageError, VisilError
 from visil.files import replacing
 from visil.paper.ablation import VARIANTS
@@ -45,7 +46,6 @@ from visil.training.dataset import Split, split
 from visil.training.embedding import SnippetEmbedder
 from visil.training.footage import RememberedFootage
 from visil.training.trainer import Trainer
-from visil.training.transforms import PaperPositive
 from visil.training.validation import Validation, edited_copies
 from visil.training.videos import Batch, VideoObjective, video_trainer
 from visil.video import is_video_path

@@ -36,8 +36,10 @@ import numpy as np
 
 from shared.copy_sets import LEFT_OUT
 from shared.copyset_edits import APPLY, DRAW, FPS, SHORT_SIDE, Frames, Parameters, encode, resized
-from shared.edits import Picture, read_clip
+from shared.edits import read_clip
+from visil.edits.frames import placed
 from visil.errors import FileError, UsageError, VisilError
+from visil.video import Image
 
 SPLITS = {"test": ("shorts", "livestream", "sitcom"), "validation": ("demo", "drills")}
 
@@ -73,7 +75,7 @@ class Sources:
     foreign: tuple[str, ...]
 
 
-def flat(picture: Picture) -> bool:
+def flat(picture: Image) -> bool:
     """Whether 85 % of a picture is one colour: an end card, a fade, a blank."""
     pixels = picture[::4, ::4].reshape(-1, 3).astype(int)
     return bool((np.abs(pixels - np.median(pixels, axis=0)).max(axis=1) < 24).mean() > 0.85)
@@ -102,7 +104,7 @@ def load(path: Path) -> Frames:
     return frames if (w, h) == (width, height) else resized(frames, w, h)
 
 
-def fitted(frames: Sequence[Picture], width: int, height: int, cover: bool) -> Frames:
+def fitted(frames: Sequence[Image], width: int, height: int, cover: bool) -> Frames:
     """Frames in a box of one size: filling it and cut in the middle, or whole with black beside."""
     h, w = frames[0].shape[:2]
     scale = (max if cover else min)(width / w, height / h)
@@ -112,12 +114,8 @@ def fitted(frames: Sequence[Picture], width: int, height: int, cover: bool) -> F
         left, top = (inner_w - width) // 2, (inner_h - height) // 2
         return [p[top : top + height, left : left + width] for p in pictures]
     left, top = (width - inner_w) // 2, (height - inner_h) // 2
-    boxed = []
-    for picture in pictures:
-        card = np.zeros((height, width, 3), np.uint8)
-        card[top : top + inner_h, left : left + inner_w] = picture
-        boxed.append(card)
-    return boxed
+    card = np.zeros((height, width, 3), np.uint8)
+    return [placed(card, picture, left, top) for picture in pictures]
 
 
 class ForeignFootage:
@@ -208,8 +206,7 @@ def inside_picture(
     for picture, background in zip(small, behind, strict=True):
         card = background.copy()
         card[max(0, top - edge) : top + h + edge, max(0, left - edge) : left + w + edge] = 255
-        card[top : top + h, left : left + w] = picture
-        done.append(card)
+        done.append(placed(card, picture, left, top))
     return done
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from synthetic import moving_scene
 from visil.compare.visil import ViSiL
+from visil.edits.clips import PaperPositive
 from visil.model.config import ViSiLConfig
 from visil.training.config import DataConfig, LossConfig, OptimConfig, TrainConfig
 from visil.training.distributed import Processes
@@ -19,7 +20,6 @@ from visil.training.footage import ArrayFootage
 from visil.training.pools import ArtificialPool
 from visil.training.trainable import learning_parts
 from visil.training.trainer import Trainer
-from visil.training.transforms import PaperPositive
 from visil.training.triplets import TripletSampler
 from visil.training.validation import Validation, edited_copies
 from visil.training.videos import Batch, VideoObjective, video_trainer

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shared.ablation_joined import joined_epoch
 from visil.compare.visil import ViSiL
+from visil.edits.clips import PaperPositive
 from visil.errors import UsageError
 from visil.model.attention import ContextAttention
 from visil.model.comparator import Comparator
@@ -26,7 +27,6 @@ from visil.training.hard_negatives import Miner, suitable_size
 from visil.training.lbow import LayerBagOfWords, layer_vectors
 from visil.training.pools import ArtificialPool, Related
 from visil.training.snippets import Snippet
-from visil.training.transforms import PaperPositive
 from visil.training.triplets import Triplet, TripletSampler
 from visil.training.validation import edited_copies
 from visil.training.whitening import fit_on_footage

@@ -1,4 +1,4 @@
-"""The ten edits of the copy benchmark, each in two steps: draw its parameters, then apply them.
+"""The ten edits of the copy benchmark, each in two steps: draw its parameters, then apply them (:mod:`visil.edits`).
 
 The parameters go into truth.json, so a query says exactly what was done to it. ``heavy`` draws from a harsher range.
 Sizes of blur and letters are relative to the picture; all edits keep the frame rate at 15 per second.
@@ -6,52 +6,34 @@ Sizes of blur and letters are relative to the picture; all edits keep the frame 
 
 from __future__ import annotations
 
-import io
 import random
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 
-import av
 import numpy as np
-from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
-from shared.edits import Picture
+from visil.edits import frames as library
+from visil.edits import temporal
+from visil.video import Image
+from visil.video.writer import write_video
 
 FPS = 15
 SHORT_SIDE = 256
-BILINEAR = Image.Resampling.BILINEAR
-BICUBIC = Image.Resampling.BICUBIC
 
-Frames = list[Picture]
+Frames = list[Image]
 Parameters = dict[str, object]
 Values = Mapping[str, object]
 
 
-def encode(frames: Sequence[Picture], target: Path | io.BytesIO, crf: int) -> None:
+def encode(frames: Sequence[Image], path: Path, crf: int) -> None:
     """H.264 at 15 fps; one thread, so that the same frames give the same bytes on any machine."""
     height, width = frames[0].shape[:2]
-    where = str(target) if isinstance(target, Path) else target
-    with av.open(where, "w", format="mp4") as container:
-        stream = container.add_stream("libx264", rate=Fraction(FPS))
-        stream.width, stream.height, stream.pix_fmt = width // 2 * 2, height // 2 * 2, "yuv420p"
-        stream.options = {"crf": str(crf), "preset": "veryfast", "threads": "1"}
-        for picture in frames:
-            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
-            container.mux(stream.encode(frame.reformat(stream.width, stream.height, "yuv420p")))
-        container.mux(stream.encode(None))
+    write_video(path, frames, FPS, crf=crf, size=(width // 2 * 2, height // 2 * 2), threads=1)
 
 
-def resized(frames: Sequence[Picture], width: int, height: int) -> Frames:
-    """Every frame at one size; the same frame twice in a row is resized once."""
-    done: Frames = []
-    before: Picture | None = None
-    for picture in frames:
-        if picture is not before:
-            made = np.asarray(Image.fromarray(picture).resize((width, height), BICUBIC))
-        before = picture
-        done.append(made)
-    return done
+def resized(frames: Sequence[Image], width: int, height: int) -> Frames:
+    """Every frame at one size."""
+    return list(library.resize(width, height)(frames))
 
 
 def number(values: Values, key: str) -> float:
@@ -82,10 +64,6 @@ def _paint(rng: random.Random) -> list[int]:
     return [rng.randint(0, 255) for _ in range(3)]
 
 
-def _each(frames: Frames, change: Callable[[Image.Image], Image.Image]) -> Frames:
-    return [np.asarray(change(Image.fromarray(picture)).convert("RGB")) for picture in frames]
-
-
 def draw_crop(rng: random.Random, heavy: bool) -> Parameters:
     """What is kept of width and height, and from where."""
     low, high = (0.5, 0.68) if heavy else (0.68, 0.86)
@@ -100,7 +78,7 @@ def crop(frames: Frames, values: Values) -> Frames:
     left, top = (
         int(room * at) for room, at in zip((width - w, height - h), numbers(values, "at"), strict=True)
     )
-    return [picture[top : top + h, left : left + w] for picture in frames]
+    return list(library.window(left, top, w, h)(frames))
 
 
 def draw_mirror(rng: random.Random, heavy: bool) -> Parameters:
@@ -112,7 +90,7 @@ def draw_mirror(rng: random.Random, heavy: bool) -> Parameters:
 def mirror(frames: Frames, values: Values) -> Frames:
     """Left to right."""
     del values
-    return [picture[:, ::-1] for picture in frames]
+    return list(library.mirror()(frames))
 
 
 def draw_overlay(rng: random.Random, heavy: bool) -> Parameters:
@@ -137,24 +115,22 @@ def overlay(frames: Frames, values: Values) -> Frames:
     """The same band, words and discs over every frame."""
     height, width = frames[0].shape[:2]
     band, thick = (number(values, key) * height for key in ("band", "band_height"))
+    colours = (colour_of(values, key) for key in ("band_colour", "text_colour"))
+    text = str(values["text"])
     discs = values["discs"]
     assert isinstance(discs, list)
-
-    def change(image: Image.Image) -> Image.Image:
-        pen = ImageDraw.Draw(image)
-        pen.rectangle((0, band, width, band + thick), fill=colour_of(values, "band_colour"))
-        pen.text(
-            (width * 0.04, band + thick * 0.15),
-            str(values["text"]),
-            fill=colour_of(values, "text_colour"),
-            font_size=thick * 0.6,
+    return list(
+        library.edited(
+            frames,
+            library.banner(
+                text, band, band + thick, *colours, text_top=band + thick * 0.15, size=thick * 0.6
+            ),
+            *(
+                library.disc(x * width, y * height, size * min(width, height), (red, green, blue))
+                for x, y, size, red, green, blue in discs
+            ),
         )
-        for x, y, size, *paint in discs:
-            left, top, across = x * width, y * height, size * min(width, height)
-            pen.ellipse((left, top, left + across, top + across), fill=tuple(paint))
-        return image
-
-    return _each(frames, change)
+    )
 
 
 def draw_colour(rng: random.Random, heavy: bool) -> Parameters:
@@ -174,15 +150,9 @@ def draw_colour(rng: random.Random, heavy: bool) -> Parameters:
 
 def colour(frames: Frames, values: Values) -> Frames:
     """Brightness, contrast, saturation, then the channels."""
+    factors = (number(values, key) for key in ("brightness", "contrast", "saturation"))
     gains = np.array(numbers(values, "gains"), np.float32)
-
-    def change(image: Image.Image) -> Image.Image:
-        image = ImageEnhance.Brightness(image).enhance(number(values, "brightness"))
-        image = ImageEnhance.Contrast(image).enhance(number(values, "contrast"))
-        image = ImageEnhance.Color(image).enhance(number(values, "saturation"))
-        return Image.fromarray(np.clip(np.asarray(image) * gains, 0, 255).astype(np.uint8))
-
-    return _each(frames, change)
+    return list(library.edited(frames, library.colour(*factors), library.tint(gains)))
 
 
 def draw_rotation(rng: random.Random, heavy: bool) -> Parameters:
@@ -195,9 +165,7 @@ def draw_rotation(rng: random.Random, heavy: bool) -> Parameters:
 
 def rotation(frames: Frames, values: Values) -> Frames:
     """Turn about the middle; corners are cut off or black, quarter turns swap the sides."""
-    degrees = number(values, "degrees")
-    whole = degrees % 90 == 0
-    return _each(frames, lambda image: image.rotate(degrees, BICUBIC, expand=whole))
+    return list(library.rotation(number(values, "degrees"))(frames))
 
 
 def draw_border(rng: random.Random, heavy: bool) -> Parameters:
@@ -210,13 +178,7 @@ def border(frames: Frames, values: Values) -> Frames:
     """A smaller picture on one colour."""
     height, width = frames[0].shape[:2]
     w, h = (int(side * share) for side, share in zip((width, height), numbers(values, "share"), strict=True))
-
-    def change(image: Image.Image) -> Image.Image:
-        card = Image.new("RGB", (width, height), colour_of(values, "colour"))
-        card.paste(image.resize((w, h), BICUBIC), ((width - w) // 2, (height - h) // 2))
-        return card
-
-    return _each(frames, change)
+    return list(library.framed(w, h, colour_of(values, "colour"))(frames))
 
 
 def draw_speed(rng: random.Random, heavy: bool) -> Parameters:
@@ -227,9 +189,7 @@ def draw_speed(rng: random.Random, heavy: bool) -> Parameters:
 
 def speed(frames: Frames, values: Values) -> Frames:
     """Frames dropped or repeated, at the same rate."""
-    factor = number(values, "factor")
-    count = max(1, round(len(frames) / factor))
-    return [frames[min(int(i * factor), len(frames) - 1)] for i in range(count)]
+    return [frames[position] for position in temporal.at_speed(len(frames), number(values, "factor"))]
 
 
 def draw_blur(rng: random.Random, heavy: bool) -> Parameters:
@@ -241,7 +201,7 @@ def draw_blur(rng: random.Random, heavy: bool) -> Parameters:
 def blur(frames: Frames, values: Values) -> Frames:
     """Gaussian."""
     sigma = number(values, "sigma_percent") / 100 * min(frames[0].shape[:2])
-    return _each(frames, lambda image: image.filter(ImageFilter.GaussianBlur(sigma)))
+    return list(library.blur(sigma)(frames))
 
 
 def draw_perspective(rng: random.Random, heavy: bool) -> Parameters:
@@ -252,21 +212,7 @@ def draw_perspective(rng: random.Random, heavy: bool) -> Parameters:
 
 def perspective(frames: Frames, values: Values) -> Frames:
     """The picture on a leaning plane, black around it."""
-    height, width = frames[0].shape[:2]
-    inwards = np.array(numbers(values, "corners")).reshape(4, 2)
-    unit = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
-    moved = unit + inwards * np.where(unit == 0, 1, -1)
-    size = np.array([width, height])
-    source, place = unit * size, moved * size
-    # PIL wants the eight numbers that take a place on the card back to a point of the picture.
-    rows, points = [], []
-    for (u, v), (x, y) in zip(source, place, strict=True):
-        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
-        points += [u, v]
-    back = [float(v) for v in np.linalg.solve(np.array(rows), np.array(points))]
-    return _each(
-        frames, lambda image: image.transform((width, height), Image.Transform.PERSPECTIVE, back, BICUBIC)
-    )
+    return list(library.perspective(numbers(values, "corners"))(frames))
 
 
 def draw_recode(rng: random.Random, heavy: bool) -> Parameters:
@@ -278,17 +224,8 @@ def draw_recode(rng: random.Random, heavy: bool) -> Parameters:
 
 def recode(frames: Frames, values: Values) -> Frames:
     """Encoded small and strongly, decoded, brought back to the old size."""
-    height, width = frames[0].shape[:2]
-    scale = number(values, "short_side") / min(height, width)
-    w, h = (int(side * scale) // 2 * 2 for side in (width, height))
-    memory = io.BytesIO()
-    encode(resized(frames, w, h), memory, int(number(values, "crf")))
-    memory.seek(0)
-    with av.open(memory, "r") as container:
-        small = [
-            np.asarray(frame.to_ndarray(format="rgb24"), np.uint8) for frame in container.decode(video=0)
-        ]
-    return resized(small, width, height)
+    crf, short_side = (int(number(values, key)) for key in ("crf", "short_side"))
+    return list(library.recode(fps=FPS, crf=crf, short_side=short_side)(frames))
 
 
 DRAW: dict[str, Callable[[random.Random, bool], Parameters]] = {

@@ -5,22 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import av
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 
-Picture = NDArray[np.uint8]
+from visil.edits import frames as library
+from visil.video import Image
+from visil.video.writer import write_video
 
 
 @dataclass
 class Clip:
     """Decoded frames at a constant rate, and how they are to be encoded."""
 
-    frames: list[Picture]
+    frames: list[Image]
     fps: float
     crf: int = 26
     short_side: int | None = None
@@ -43,15 +42,12 @@ def write_clip(clip: Clip, path: Path) -> None:
     if clip.short_side is not None:
         scale = clip.short_side / min(height, width)
         height, width = round(height * scale), round(width * scale)
-    height, width = height // 2 * 2, width // 2 * 2
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=Fraction(clip.fps).limit_denominator(1000))
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        stream.options = {"crf": str(clip.crf), "preset": "veryfast"}
-        for picture in clip.frames:
-            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
-            container.mux(stream.encode(frame.reformat(width, height, "yuv420p")))
-        container.mux(stream.encode(None))
+    write_video(path, clip.frames, clip.fps, crf=clip.crf, size=(width // 2 * 2, height // 2 * 2))
+
+
+def changed(clip: Clip, *edits: library.Edit) -> Clip:
+    """The clip under some edits, at the same rate."""
+    return Clip(list(library.edited(clip.frames, *edits)), clip.fps)
 
 
 def crop(clip: Clip, rng: random.Random, heavy: bool) -> Clip:
@@ -60,38 +56,38 @@ def crop(clip: Clip, rng: random.Random, heavy: bool) -> Clip:
     height, width = clip.frames[0].shape[:2]
     h, w = int(height * keep), int(width * keep)
     top, left = rng.randint(0, height - h), rng.randint(0, width - w)
-    return Clip([np.ascontiguousarray(f[top : top + h, left : left + w]) for f in clip.frames], clip.fps)
+    return changed(clip, library.window(left, top, w, h))
 
 
 def mirror(clip: Clip, rng: random.Random, heavy: bool) -> Clip:
     """Left to right; heavy: and cropped to 80 %."""
-    flipped = Clip([np.ascontiguousarray(f[:, ::-1]) for f in clip.frames], clip.fps)
+    flipped = changed(clip, library.mirror())
     return crop(flipped, rng, False) if heavy else flipped
 
 
 def overlay(clip: Clip, rng: random.Random, heavy: bool) -> Clip:
     """A caption and a logo; heavy: a picture frame of colour around a smaller picture as well."""
     height, width = clip.frames[0].shape[:2]
-    colours = [tuple(rng.randint(0, 255) for _ in range(3)) for _ in range(3)]
+    band, text_colour, card = (_paint(rng) for _ in range(3))
     text = " ".join(
         rng.choice(["BREAKING", "watch till the end", "@user123", "PART 2", "LOL"]) for _ in range(3)
     )
     box = rng.choice([0.08, 0.8])
     corner = (rng.choice([0.05, 0.75]) * width, rng.choice([0.05, 0.7]) * height)
+    inner, at = (int(width * 0.7), int(height * 0.7)), (int(width * 0.15), int(height * 0.15))
+    small = [library.framed(*inner, card, at=at, fine=False)] if heavy else []
+    top, bottom = height * box, height * (box + 0.13)
+    lettering = {"text_top": height * (box + 0.01), "size": height * 0.09}
+    return changed(
+        clip,
+        *small,
+        library.banner(text, top, bottom, band, text_colour, **lettering),
+        library.disc(*corner, width * 0.18, text_colour),
+    )
 
-    def draw(picture: Picture) -> Picture:
-        image = Image.fromarray(picture)
-        if heavy:
-            small = image.resize((int(width * 0.7), int(height * 0.7)), Image.Resampling.BILINEAR)
-            image = Image.new("RGB", (width, height), colours[2])
-            image.paste(small, (int(width * 0.15), int(height * 0.15)))
-        pen = ImageDraw.Draw(image)
-        pen.rectangle((0, height * box, width, height * (box + 0.13)), fill=colours[0])
-        pen.text((width * 0.04, height * (box + 0.01)), text, fill=colours[1], font_size=height * 0.09)
-        pen.ellipse((*corner, corner[0] + width * 0.18, corner[1] + width * 0.18), fill=colours[1])
-        return np.asarray(image)
 
-    return Clip([draw(f) for f in clip.frames], clip.fps)
+def _paint(rng: random.Random) -> library.Colour:
+    return rng.randint(0, 255), rng.randint(0, 255), rng.randint(0, 255)
 
 
 def recode(clip: Clip, rng: random.Random, heavy: bool) -> Clip:
@@ -99,7 +95,7 @@ def recode(clip: Clip, rng: random.Random, heavy: bool) -> Clip:
     frames = clip.frames
     if heavy:
         gain = np.array([rng.uniform(0.6, 1.3) for _ in range(3)])
-        frames = [np.clip(f * gain, 0, 255).astype(np.uint8) for f in frames]
+        frames = list(library.tint(gain)(frames))
     return Clip(frames, clip.fps, crf=38 if heavy else 34, short_side=96 if heavy else 144)
 
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from toy_training import footage, toy_config, toy_model
+from visil.edits.clips import PaperPositive
 from visil.paper.ablation import TABLES, VARIANTS
 from visil.training.embedding import SnippetEmbedder
 from visil.training.snippets import Snippet
-from visil.training.transforms import PaperPositive
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toy_training import footage, toy_model
+from visil.edits.clips import PaperPositive
 from visil.training import validation
 from visil.training.distributed import Processes
 from visil.training.embedding import SnippetEmbedder
 from visil.training.segments import SegmentPair
-from visil.training.transforms import PaperPositive
 from visil.training.validation import Validation, average_precision, edited_copies
 
 

@@ -9,7 +9,9 @@ The photographs are those in scikit-image: ``pip install 'visil[demo]'``.
 """
 
 from visil.demo.collection import DemoCollection, SharedFootage, make_collection
-from visil.demo.edits import (
+from visil.demo.pair import DemoPair, make_pair
+from visil.demo.scenes import Photograph, photograph, photographs, render_scene
+from visil.edits.frames import (
     Edit,
     between,
     border,
@@ -23,9 +25,7 @@ from visil.demo.edits import (
     recode,
     speed,
 )
-from visil.demo.pair import DemoPair, make_pair
-from visil.demo.scenes import Photograph, photograph, photographs, render_scene
-from visil.demo.writer import write_video
+from visil.video.writer import write_video
 
 __all__ = [
     "DemoCollection",

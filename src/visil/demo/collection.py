@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from pathlib import Path
 
-from visil.demo.edits import Edit, border, colour, crop, edited, mirror, overlay, recode, speed
 from visil.demo.scenes import photograph, render_scene
-from visil.demo.writer import write_video
+from visil.edits.frames import Edit, border, colour, crop, edited, mirror, overlay, recode, speed
 from visil.errors import UsageError, printable
 from visil.video import Image
+from visil.video.writer import write_video
 
 Span = tuple[float, float]
 Size = tuple[int, int]
@@ -91,7 +91,7 @@ CLIPS = (
     Clip("launch.mp4", (Part("launch"),)),
     Clip(
         "launch, with caption.mp4",
-        (Part("launch", 2, 16, (overlay("LIFT-OFF!"), colour(brightness=0.85, contrast=1.15))),),
+        (Part("launch", 2, 16, (overlay("LIFT-OFF!"), colour(brightness=0.85, contrast=1.15, middle=128))),),
     ),
     Clip("compilation.mp4", (Part("stars"), Part("eye"), Part("launch", 4, 14), Part("tissue"))),
     Clip("ride.mp4", (Part("ride"),)),

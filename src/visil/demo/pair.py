@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from visil.demo.edits import border, colour, crop, edited, overlay, recode, speed
 from visil.demo.scenes import FPS, SIZE, photograph, render_scene
-from visil.demo.writer import write_video
+from visil.edits.frames import border, colour, crop, edited, overlay, recode, speed
 from visil.errors import UsageError, printable
 from visil.video import Image
+from visil.video.writer import write_video
 
 Span = tuple[float, float]
 
@@ -63,7 +63,7 @@ def make_pair(folder: str | os.PathLike[str], *, size: tuple[int, int] = SIZE, f
     cropped = edited(
         footage(*CROPPED),
         crop(0.8, 0.4, 0.3),
-        colour(brightness=0.8, contrast=1.15, saturation=0.8),
+        colour(brightness=0.8, contrast=1.15, saturation=0.8, middle=128),
         overlay("BEST OF THE WEEK"),
         recode(size[0] * size[1], fps),
     )

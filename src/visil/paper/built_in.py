@@ -23,12 +23,12 @@ from typing import Literal
 
 import numpy as np
 
+from visil.edits import temporal
 from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures, RankedTargets, taking_part
 from visil.evaluation.metrics import mean
 from visil.evaluation.predictions import AnyScores, Segments
 from visil.training.snippets import Frame, Stringer
-from visil.training.transforms import temporal
 
 Edit = Literal["mild", "paper", "heavy"]
 
@@ -70,7 +70,7 @@ class Copy:
     """(clip, sample) of each frame, in order."""
     seed: int
     in_time: str | None
-    """The temporal transform, by its name in :mod:`visil.training.transforms.temporal`."""
+    """The temporal transform, by its name in :mod:`visil.edits.temporal`."""
     strung: bool
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from visil.collection.discover import discover
+from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
 from visil.errors import FileError, UsageError, VideoError
 from visil.evaluation.annotations import sha256_of
 from visil.evaluation.benchmark import Benchmark
@@ -23,7 +24,6 @@ from visil.paper.feature_kinds import FeatureMaker, Features
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.footage import read_frames
-from visil.training.transforms import Heavy, Mild, PaperPositive, PictureTransform
 from visil.video import Sampling, probe
 
 RECIPES: dict[Edit, Callable[[], PictureTransform]] = {"mild": Mild, "paper": PaperPositive, "heavy": Heavy}

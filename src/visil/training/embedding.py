@@ -14,8 +14,8 @@ from visil.training.config import Part
 from visil.training.footage import Footage, read_frames
 
 if TYPE_CHECKING:
+    from visil.edits.clips import PictureTransform
     from visil.training.snippets import Snippet
-    from visil.training.transforms import PictureTransform
 
 FRAMES = 128
 """Frames that go through a frozen backbone together."""

@@ -22,13 +22,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from visil.compare.visil import ViSiL
+from visil.edits.clips import Composite, Heavy, Mild
 from visil.errors import UsageError
 from visil.training.config import FrameStage
 from visil.training.frame_bank import FrameBank
 from visil.training.losses import frame_info_nce, frame_triplet_loss, spread_loss
 from visil.training.trainable import learning_parts, prepare
 from visil.training.trainer import Line, Portion, Speed, Standing, Step, Trainer
-from visil.training.transforms import Composite, Heavy, Mild
 
 AHEAD = 2
 """Groups of batches made ahead of the one that is learned from."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from visil.compare.visil import ViSiL
+from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
 from visil.errors import ModelError, UsageError
 from visil.model.config import read_config
 from visil.progress import Counted
@@ -22,7 +23,6 @@ from visil.training.log import make_folder
 from visil.training.starting_model import starting_model
 from visil.training.trainable import learning_parts
 from visil.training.trainer import Outcome, Step, stop_on_interrupt
-from visil.training.transforms import Heavy, Mild, PaperPositive, PictureTransform
 from visil.training.validation import Validation, edited_copies
 from visil.training.videos import VideoObjective, video_trainer
 from visil.training.whitening import fit_on_footage

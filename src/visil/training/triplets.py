@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.edits import temporal
 from visil.errors import UsageError
 from visil.training.pools import AnnotatedPool, ArtificialPool, Pool, Related, drawn
 from visil.training.segments import MIN_OVERLAP, SegmentPair, Span, within
 from visil.training.snippets import Frame, Snippet, Stringer
-from visil.training.transforms import temporal
 
 TRIES = 8
 """Temporal transforms drawn before the footage is left as it runs: a short one may lose too much of it."""

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from visil.edits.temporal import FOREIGN, draw
 from visil.training.batch_similarity import VideoBatch, compare_all
 from visil.training.distributed import Processes
 from visil.training.hard_negatives import related_groups
 from visil.training.segments import SegmentPair
 from visil.training.snippets import Snippet, Stringer
-from visil.training.transforms.temporal import FOREIGN, draw
 
 if TYPE_CHECKING:
     from visil.training.embedding import SnippetEmbedder

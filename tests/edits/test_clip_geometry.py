@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from visil.training.transforms import geometric as g
+from visil.edits.clips import geometry as g
 
 
 def noise(*shape: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Edits that leave little more than the content of a picture, for contrastive training of frames."""
+"""Which edits a clip meets, how often, how strongly: the paper's (Sec. 4.4), a light set, a heavy one, two in one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,92 @@ from math import log
 import torch
 from torch import Tensor
 
-from visil.training.transforms import colour, degrade, geometric, overlay, stamps
-from visil.training.transforms.draws import Draws, Range, aspect, check, full_precision, on_chosen, only
+from visil.edits.clips import colour, geometry, overlay, quality, stamps
+from visil.edits.clips.parameters import Draws, Range, aspect, check, full_precision, on_chosen, only
 
 REFERENCE_WIDTH = 224
 """Picture width for which sizes in pixels are meant; they grow and shrink with the picture."""
+
+
+@dataclass(frozen=True)
+class PaperPositive:
+    """One colour and one geometric transform for each clip (Sec. 4.4); the temporal one is a list of positions.
+
+    The paper names the transforms, not their strengths.
+    """
+
+    brightness: Range = (0.5, 1.5)
+    contrast: Range = (0.5, 1.5)
+    hue: Range = (-90.0, 90.0)
+    saturation: Range = (0.2, 2.0)
+    crop_side: Range = (0.5, 0.9)
+    """Share of height and width that a crop keeps."""
+    rotation: Range = (-30.0, 30.0)
+    resize: Range = (0.6, 1.6)
+    rescale: Range = (0.5, 1.5)
+
+    @full_precision
+    def __call__(self, clips: Tensor, seeds: Sequence[int]) -> Tensor:
+        """Same shape out."""
+        check(clips, seeds)
+        draws = Draws(seeds)
+        which = draws.choice(5)
+        changed = colour.adjust(
+            clips,
+            grayscale=(which == 0).double(),
+            brightness=only(which == 1, draws.uniform(self.brightness), 1),
+            contrast=only(which == 2, draws.uniform(self.contrast), 1),
+            hue=only(which == 3, draws.uniform(self.hue), 0),
+            saturation=only(which == 4, draws.uniform(self.saturation), 1),
+        )
+        which = draws.choice(6)
+        width = only(which == 2, draws.uniform(self.crop_side), 1)
+        height = only(which == 2, draws.uniform(self.crop_side), 1)
+        left, top = draws.block(2).unbind(1)
+        maps = [
+            geometry.flip_horizontal(which == 0),
+            geometry.flip_vertical(which == 1),
+            geometry.crop(left * (1 - width), top * (1 - height), width, height),
+            geometry.rotation(only(which == 3, draws.uniform(self.rotation), 0), aspect(clips)),
+            geometry.resize(only(which == 4, draws.uniform(self.resize), 1)),
+            geometry.rescale(only(which == 5, draws.uniform(self.rescale), 1)),
+        ]
+        return geometry.warp(changed, geometry.combine(maps))
+
+
+@dataclass(frozen=True)
+class Mild:
+    """What sharing a video does to it: a little cropped, a little recoloured, compressed again."""
+
+    crop_side: Range = (0.85, 1.0)
+    brightness: Range = (0.85, 1.15)
+    contrast: Range = (0.85, 1.15)
+    saturation: Range = (0.8, 1.2)
+    hue: Range = (-8.0, 8.0)
+    lower: float = 0.3
+    resolution: Range = (0.5, 0.9)
+    recompress: float = 0.7
+    quality: Range = (30.0, 90.0)
+
+    @full_precision
+    def __call__(self, clips: Tensor, seeds: Sequence[int]) -> Tensor:
+        """Same shape out."""
+        check(clips, seeds)
+        draws = Draws(seeds)
+        width, height = draws.uniform(self.crop_side), draws.uniform(self.crop_side)
+        left, top = draws.block(2).unbind(1)
+        clips = geometry.warp(clips, geometry.crop(left * (1 - width), top * (1 - height), width, height))
+        clips = colour.adjust(
+            clips,
+            brightness=draws.uniform(self.brightness),
+            contrast=draws.uniform(self.contrast),
+            saturation=draws.uniform(self.saturation),
+            hue=draws.uniform(self.hue),
+        )
+        shares = draws.uniform(self.resolution)
+        clips = on_chosen(clips, draws.chance(self.lower), quality.lower_resolution, shares)
+        percent = draws.uniform(self.quality)
+        return on_chosen(clips, draws.chance(self.recompress), quality.recompress, percent, halve_chroma=True)
 
 
 @dataclass(frozen=True)
@@ -93,17 +174,17 @@ class Heavy:
         tilted = self._chance(draws, self.tilt)
         quarters = only(self._chance(draws, self.quarter_turn), 1 + draws.choice(3), 0)
         maps = [
-            geometric.flip_horizontal(self._chance(draws, self.flip_horizontal)),
-            geometric.flip_vertical(self._chance(draws, self.flip_vertical)),
-            geometric.rotation(90.0 * quarters, ratio),
+            geometry.flip_horizontal(self._chance(draws, self.flip_horizontal)),
+            geometry.flip_vertical(self._chance(draws, self.flip_vertical)),
+            geometry.rotation(90.0 * quarters, ratio),
             self._crop(draws),
-            geometric.perspective(only(tilted[:, None, None], corners, 0)),
-            geometric.rotation(self._drawn(draws, self.rotate, self._either_way(self.rotation), 0), ratio),
-            geometric.rescale(shrunk, *place.unbind(1)),
+            geometry.perspective(only(tilted[:, None, None], corners, 0)),
+            geometry.rotation(self._drawn(draws, self.rotate, self._either_way(self.rotation), 0), ratio),
+            geometry.rescale(shrunk, *place.unbind(1)),
         ]
         ground = draws.choice(3)  # black, a colour, or the edge carried on
         fill = only((ground == 1)[:, None], draws.block(3), 0)
-        return geometric.warp(clips, geometric.combine(maps), fill, ground == 2)
+        return geometry.warp(clips, geometry.combine(maps), fill, ground == 2)
 
     def _crop(self, draws: Draws) -> Tensor:
         least, most = (1 - (1 - share) * self.strength for share in self.crop_area)
@@ -113,7 +194,7 @@ class Heavy:
         width = (area.sqrt() * stretch).clamp(max=1)
         height = (area / width).clamp(max=1)
         left, top = draws.block(2).unbind(1)
-        return geometric.crop(left * (1 - width), top * (1 - height), width, height)
+        return geometry.crop(left * (1 - width), top * (1 - height), width, height)
 
     def _coloured(self, clips: Tensor, draws: Draws) -> Tensor:
         jitter = self._chance(draws, self.jitter)
@@ -190,16 +271,16 @@ class Heavy:
     def _degraded(self, clips: Tensor, draws: Draws) -> Tensor:
         pixels = clips.shape[-1] / REFERENCE_WIDTH
         sides = (draws.uniform(self.block) * pixels).round().clamp(min=2)
-        clips = on_chosen(clips, self._chance(draws, self.pixelate), degrade.pixelate, sides)
+        clips = on_chosen(clips, self._chance(draws, self.pixelate), quality.pixelate, sides)
         sigmas = draws.uniform(self.blur_sigma) * pixels
-        clips = on_chosen(clips, self._chance(draws, self.blur), degrade.blur, sigmas)
+        clips = on_chosen(clips, self._chance(draws, self.blur), quality.blur, sigmas)
         shares = draws.uniform(self.resolution)
-        clips = on_chosen(clips, self._chance(draws, self.lower), degrade.lower_resolution, shares)
+        clips = on_chosen(clips, self._chance(draws, self.lower), quality.lower_resolution, shares)
         sigmas, keys = draws.uniform(self.noise_sigma), draws.choice(1 << 31)
-        clips = on_chosen(clips, self._chance(draws, self.noise), degrade.noise, sigmas, keys)
-        quality = draws.uniform(self.quality)
+        clips = on_chosen(clips, self._chance(draws, self.noise), quality.noise, sigmas, keys)
+        percent = draws.uniform(self.quality)
         again = self._chance(draws, self.recompress)
-        return on_chosen(clips, again, degrade.recompress, quality, halve_chroma=True)
+        return on_chosen(clips, again, quality.recompress, percent, halve_chroma=True)
 
     def _chance(self, draws: Draws, probability: float) -> Tensor:
         return draws.chance(probability * self.strength)
@@ -209,3 +290,37 @@ class Heavy:
 
     def _either_way(self, reach: float) -> Range:
         return -reach * self.strength, reach * self.strength
+
+
+@dataclass(frozen=True)
+class Composite:
+    """Two clips in one picture: a small one over a large one, or parts side by side."""
+
+    split: float = 0.4
+    """Probability of a split screen."""
+    thirds: float = 0.2
+    """Probability that a split screen has three parts."""
+    inner: float = 0.5
+    """Probability that the clip is the small picture."""
+    scale: Range = (0.3, 0.7)
+
+    @full_precision
+    def __call__(self, clips: Tensor, other: Tensor, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The pictures, and the share [B] of each that still shows the clip."""
+        check(clips, seeds)
+        draws = Draws(seeds)
+        scale = draws.uniform(self.scale)
+        left, top = (draws.block(2) * (1 - scale)[:, None]).unbind(1)
+        inner = draws.chance(self.inner)
+        split, thirds = draws.chance(self.split), draws.chance(self.thirds)
+        slots, stacked, squeezed = draws.block(1)[:, 0], draws.chance(0.5), draws.chance(0.3)
+        result, own = overlay.picture_in_picture(clips, other, scale, left, top, inner)
+        for parts, chosen in ((2, split & ~thirds), (3, split & thirds)):
+            rows = chosen.nonzero()[:, 0]
+            if not len(rows):
+                continue
+            index = rows.to(clips.device)
+            place = ((slots * parts).long()[rows], stacked[rows], squeezed[rows])
+            pictures, shares = overlay.split_screen(clips[index], other[index], *place, parts=parts)
+            result, own = result.index_copy(0, index, pictures), own.index_copy(0, index, shares)
+        return result, own

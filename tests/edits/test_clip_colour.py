@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.training.transforms import colour
+from visil.edits.clips import colour
 
 
 def flat(*pixels: tuple[float, float, float]) -> Tensor:
@@ -27,52 +27,56 @@ def noise(*shape: int) -> Tensor:
 
 
 def test_grayscale_weighs_green_most() -> None:
-    grey = colour.grayscale(flat((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)), torch.ones(4))
+    grey = colour.adjust(flat((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)), grayscale=torch.ones(4))
     expected = [[0.299] * 3, [0.587] * 3, [0.114] * 3, [1.0] * 3]
     torch.testing.assert_close(torch.tensor(rgb(grey)), torch.tensor(expected))
-    half = colour.grayscale(flat((1, 0, 0)), torch.tensor([0.5]))
+    half = colour.adjust(flat((1, 0, 0)), grayscale=torch.tensor([0.5]))
     assert rgb(half)[0] == pytest.approx([0.6495, 0.1495, 0.1495])
 
 
 def test_brightness_multiplies_and_is_cut() -> None:
-    bright = colour.brightness(flat((0.1, 0.2, 0.4), (0.1, 0.6, 0.4)), torch.tensor([0.5, 2.0]))
+    bright = colour.adjust(flat((0.1, 0.2, 0.4), (0.1, 0.6, 0.4)), brightness=torch.tensor([0.5, 2.0]))
     torch.testing.assert_close(torch.tensor(rgb(bright)), torch.tensor([[0.05, 0.1, 0.2], [0.2, 1.0, 0.8]]))
 
 
 def test_contrast_zero_is_the_clips_mean_grey_and_one_is_the_clip() -> None:
     clips = noise(2, 3, 3, 4, 5)
     grey = torch.einsum("c,btchw->b", torch.tensor(colour.LUMA), clips) / 60
-    none = colour.contrast(clips, torch.zeros(2))
+    none = colour.adjust(clips, contrast=torch.zeros(2))
     torch.testing.assert_close(none, grey.view(2, 1, 1, 1, 1).expand_as(clips))
-    torch.testing.assert_close(colour.contrast(clips, torch.ones(2)), clips)
+    torch.testing.assert_close(colour.adjust(clips, contrast=torch.ones(2)), clips)
 
 
 def test_contrast_stretches_about_the_mean() -> None:
     clips = torch.tensor([0.4, 0.6]).view(1, 1, 1, 1, 2).expand(1, 1, 3, 1, 2)
-    assert colour.contrast(clips, torch.tensor([3.0]))[0, 0, 0, 0].tolist() == pytest.approx([0.2, 0.8])
+    assert colour.adjust(clips, contrast=torch.tensor([3.0]))[0, 0, 0, 0].tolist() == pytest.approx(
+        [0.2, 0.8]
+    )
 
 
 def test_saturation_moves_away_from_the_pixels_own_grey() -> None:
     clips = flat((0.5, 0.3, 0.2))
     grey = 0.299 * 0.5 + 0.587 * 0.3 + 0.114 * 0.2
     expected = [grey + 1.5 * (value - grey) for value in (0.5, 0.3, 0.2)]
-    assert rgb(colour.saturation(clips, torch.tensor([1.5])))[0] == pytest.approx(expected)
-    assert rgb(colour.saturation(clips, torch.tensor([0.0])))[0] == pytest.approx([grey] * 3)
+    assert rgb(colour.adjust(clips, saturation=torch.tensor([1.5])))[0] == pytest.approx(expected)
+    assert rgb(colour.adjust(clips, saturation=torch.tensor([0.0])))[0] == pytest.approx([grey] * 3)
 
 
 def test_a_third_of_a_turn_of_hue_passes_red_to_green_to_blue_to_red() -> None:
     primaries = flat((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    turned = colour.hue(primaries, torch.full((3,), 120.0))
+    turned = colour.adjust(primaries, hue=torch.full((3,), 120.0))
     torch.testing.assert_close(turned, flat((0, 1, 0), (0, 0, 1), (1, 0, 0)), atol=1e-6, rtol=0)
     clips = noise(2, 1, 3, 4, 4)
-    torch.testing.assert_close(colour.hue(clips, torch.tensor([360.0, -720.0])), clips, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        colour.adjust(clips, hue=torch.tensor([360.0, -720.0])), clips, atol=1e-5, rtol=0
+    )
 
 
 @pytest.mark.parametrize("degrees", [-100, -60, 15, 40, 90, 180])
 def test_hue_turns_as_far_as_the_hue_of_hsv(degrees: int) -> None:
     """Weak colours: strong ones leave the cube. The two definitions of an angle agree at multiples of 60."""
     before = (0.52, 0.5, 0.49)
-    after = rgb(colour.hue(flat(before), torch.tensor([float(degrees)])))[0]
+    after = rgb(colour.adjust(flat(before), hue=torch.tensor([float(degrees)])))[0]
     turn = (colorsys.rgb_to_hsv(*after)[0] - colorsys.rgb_to_hsv(*before)[0] - degrees / 360) % 1
     assert min(turn, 1 - turn) < 8 / 360
     assert sum(after) == pytest.approx(sum(before), abs=1e-6)
@@ -81,10 +85,10 @@ def test_hue_turns_as_far_as_the_hue_of_hsv(degrees: int) -> None:
 def test_mixing_and_gain() -> None:
     clips = flat((0.2, 0.4, 0.6))
     swap = torch.tensor([[[0.0, 0, 1], [0, 1, 0], [0.5, 0.5, 0]]])
-    assert rgb(colour.mixing(clips, swap))[0] == pytest.approx([0.6, 0.4, 0.3])
-    assert rgb(colour.channel_gain(clips, torch.tensor([[2.0, 0.5, 1.0]])))[0] == pytest.approx(
-        [0.4, 0.2, 0.6]
-    )
+    assert rgb(colour.adjust(clips, mixing=swap))[0] == pytest.approx([0.6, 0.4, 0.3])
+    assert rgb(colour.adjust(clips, mixing=torch.diag_embed(torch.tensor([[2.0, 0.5, 1.0]]))))[
+        0
+    ] == pytest.approx([0.4, 0.2, 0.6])
 
 
 @settings(max_examples=25, deadline=None)
@@ -103,11 +107,11 @@ def test_a_chain_in_one_product_is_its_steps_in_order(
     def amount(value: float) -> Tensor:
         return torch.tensor([value], dtype=torch.float64)
 
-    steps = colour.brightness(clips, amount(bright))
-    steps = colour.saturation(steps, amount(saturate))
-    steps = colour.hue(steps, amount(turn))
-    steps = colour.contrast(steps, amount(stretch))
-    steps = colour.grayscale(steps, amount(grey))
+    steps = colour.adjust(clips, brightness=amount(bright))
+    steps = colour.adjust(steps, saturation=amount(saturate))
+    steps = colour.adjust(steps, hue=amount(turn))
+    steps = colour.adjust(steps, contrast=amount(stretch))
+    steps = colour.adjust(steps, grayscale=amount(grey))
     at_once = colour.adjust(
         clips,
         brightness=amount(bright),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visil.edits import temporal
 from visil.errors import UsageError
-from visil.training.transforms import temporal
 
 
 def test_fast_forward() -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from visil.training.transforms.separable import filtered, gaussian
+from visil.edits.clips.quality import filtered, gaussian
 
 SHRINK_FREE = 1.05
 """Old pixels for each new one up to which nothing is blurred before sampling."""

@@ -1,7 +1,9 @@
 """Colour changes as affine mixing of the three channels, so that a chain of them is one product.
 
-An amount is one number for each clip: 1 leaves brightness, contrast and saturation as they are, 0 does the same for
-hue (degrees) and grayscale.
+An amount is one number for each clip. ``brightness`` multiplies all channels, ``contrast`` the distance from the
+clip's mean grey, ``saturation`` the distance from the pixel's own grey: 1 changes nothing. ``hue`` turns colours about
+the grey axis by degrees (120 makes red green, green blue and blue red), ``grayscale`` goes towards grey: 0 changes
+nothing. ``mixing`` [B, 3, 3] has rows that are the new red, green and blue.
 """
 
 from __future__ import annotations
@@ -13,41 +15,6 @@ from torch import Tensor
 
 LUMA = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in a grey value (ITU-R BT.601)."""
-
-
-def grayscale(clips: Tensor, amounts: Tensor) -> Tensor:
-    """Towards grey: 0 leaves the colours, 1 takes them away."""
-    return adjust(clips, grayscale=amounts)
-
-
-def brightness(clips: Tensor, amounts: Tensor) -> Tensor:
-    """All channels times the amount."""
-    return adjust(clips, brightness=amounts)
-
-
-def contrast(clips: Tensor, amounts: Tensor) -> Tensor:
-    """Distance from the clip's mean grey, times the amount."""
-    return adjust(clips, contrast=amounts)
-
-
-def saturation(clips: Tensor, amounts: Tensor) -> Tensor:
-    """Distance from the pixel's own grey, times the amount."""
-    return adjust(clips, saturation=amounts)
-
-
-def hue(clips: Tensor, amounts: Tensor) -> Tensor:
-    """Colours turned about the grey axis by degrees; 120 makes red green, green blue and blue red."""
-    return adjust(clips, hue=amounts)
-
-
-def mixing(clips: Tensor, matrices: Tensor) -> Tensor:
-    """Channels mixed by a matrix [B, 3, 3]; its rows are the new red, green and blue."""
-    return adjust(clips, mixing=matrices)
-
-
-def channel_gain(clips: Tensor, gains: Tensor) -> Tensor:
-    """Every channel times its own gain, [B, 3]: a tint, or a wrong white balance."""
-    return adjust(clips, mixing=torch.diag_embed(gains))
 
 
 def adjust(

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from visil.edits.clips import Composite, Heavy, Mild, PaperPositive, PictureTransform
+from visil.edits.clips.parameters import BUDGET, Draws, on_chosen
 from visil.errors import UsageError
-from visil.training.transforms import Composite, Heavy, Mild, PaperPositive, PictureTransform
-from visil.training.transforms.draws import BUDGET, Draws, on_chosen
 
 ALWAYS = Heavy(
     rotate=1, tilt=1, shrink=1, mix=1, tint=1, bars=1, boxes=1, text=1, sign=1, logo=1, pixelate=1, blur=1, lower=1

@@ -34,6 +34,12 @@ def fast_forward(frames: int, factor: float) -> list[int]:
     return [position for position in positions if position < frames]
 
 
+def at_speed(frames: int, factor: float) -> list[int]:
+    """Run ``factor`` times as fast, or slower below 1: frames left out or shown again, frames / factor in all."""
+    shown = max(1, round(frames / factor))
+    return [min(int(position * factor), frames - 1) for position in range(shown)]
+
+
 def reversion(frames: int) -> list[int]:
     """The last frame first."""
     return list(range(frames - 1, -1, -1))
