@@ -16,13 +16,13 @@ from visil.model.features import VideoFeatures
 from visil.paper.baselines.cte import CTE
 from visil.paper.baselines.expansion import QE
 from visil.paper.baselines.lamv import LAMV
-from visil.paper.baselines.lbow_system import LBoW
-from visil.paper.baselines.system import ComparedSystem, Scores, System
+from visil.paper.baselines.lbow import LBoW
+from visil.paper.baselines.system import ComparedSystem, ScoreArray
 from visil.paper.baselines.tmk import TMK
 from visil.training.lbow import Bag
 
 
-class Dot(ComparedSystem):
+class Dot(ComparedSystem[Tensor]):
     """Dot product of the frames' mean."""
 
     name = "dot"
@@ -37,7 +37,7 @@ class Dot(ComparedSystem):
     def describe(self, video: VideoFeatures) -> Tensor:
         return video.vectors.mean(dim=(0, 1))
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         return np.array([float(query @ target) for target in targets], np.float64)
 
 
@@ -45,7 +45,7 @@ class ArrayDot(Dot):
     def describe(self, video: VideoFeatures) -> NDArray[np.float32]:  # type: ignore[override]
         return video.vectors.mean(dim=(0, 1)).numpy()
 
-    def scores(self, query: NDArray[np.float32], targets: Sequence[NDArray[np.float32]]) -> Scores:  # type: ignore[override]
+    def scores(self, query: NDArray[np.float32], targets: Sequence[NDArray[np.float32]]) -> ScoreArray:  # type: ignore[override]
         return np.array([query @ target for target in targets], np.float64)
 
 
@@ -58,7 +58,7 @@ def test_what_the_neighbour_knows_is_found() -> None:
     # The event stretches to one side of the query; alone, it takes the stranger on the other side first.
     query, near, far, stranger = turned(0), turned(20), turned(50), turned(-45)
     targets = [stranger, far, near]
-    system: System[Tensor] = Dot()
+    system: ComparedSystem[Tensor] = Dot()
     assert np.argsort(-system.scores(query, targets)).tolist() == [2, 0, 1]
     expanded = QE(system, 1)
     found = expanded.scores(query, targets)
@@ -135,5 +135,5 @@ def test_descriptions_without_a_mean_are_refused() -> None:
 class Ragged(Dot):
     """Its descriptions are of any length."""
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         return np.array([float(query.sum() * target.sum()) for target in targets], np.float64)

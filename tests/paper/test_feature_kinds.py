@@ -9,17 +9,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from synthetic import write_video
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.model.backbones import EfficientNetLite
 from visil.model.backbones.i3d import I3D
 from visil.model.config import ViSiLConfig
-from visil.model.features import VideoFeatures
 from visil.model.regions import region_windows, rmac_regions
 from visil.model.whitening import PCA
 from visil.paper.feature_kinds import RAW, FeatureMaker, fitted, split_kind
-from visil.video import Sampling
 
 Pixels = NDArray[np.uint8]
 
@@ -54,7 +51,7 @@ def unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
 def test_global_and_regional_kinds_by_hand(weights: Path) -> None:
     kinds = ("mac", "spoc", "rmac", "gem", "imac", "l2-imac", "l3-imac", "layers")
     pixels = frames(3)
-    found = FeatureMaker(kinds, backbone_weights=weights)(pixels)
+    found = FeatureMaker(kinds, backbone_weights=weights).embed_frames(pixels)
     assert {kind: tuple(f.vectors.shape) for kind, f in found.items()} == {
         **dict.fromkeys(("mac", "spoc", "rmac", "gem"), (3, 1, 1280)),
         **{"imac": (3, 1, 472), "l2-imac": (3, 4, 472), "l3-imac": (3, 9, 472), "layers": (3, 3, 320)},
@@ -105,56 +102,38 @@ def test_one_pass_for_all_kinds_in_batches(weights: Path, monkeypatch: pytest.Mo
     pixels = frames(37, side=32)
     pixels[5] = 7
     expected = model.embed_frames(pixels)
+    maker = FeatureMaker(("model", "mac", "l3-imac"), model=model, backbone_weights=weights)
     monkeypatch.setattr(EfficientNetLite, "stages", counted)
-    found = FeatureMaker(("model", "mac", "l3-imac"), model=model)(pixels, [0.5 * i for i in range(37)])
-    assert sizes == [32, 8]  # the last five, filled up
+    found = maker.embed_frames(pixels, [0.5 * i for i in range(37)])
+    assert sizes == [32, 8]  # the last five, filled up; the model has a copy of its own for inference
     torch.testing.assert_close(found["model"].vectors, expected.vectors, rtol=1e-4, atol=1e-5)
     assert found["mac"].timestamps.tolist() == [0.5 * i for i in range(37)]
     assert found["mac"].blank is not None
     assert found["mac"].blank.nonzero().tolist() == [[5]]
-    # With a backbone of its own for the other kinds, the model's features stay the model's.
-    sizes.clear()
-    apart = FeatureMaker(
-        ("model", "mac"), model=model, backbone="efficientnet-lite0", backbone_weights=weights
-    )
-    torch.testing.assert_close(apart(pixels[:8])["model"].vectors, expected.vectors[:8], rtol=1e-4, atol=1e-5)
-    assert sizes == [8]  # the network of the other kinds; the model has a copy of its own for inference
-
-
-def test_half_precision(weights: Path) -> None:
-    single, half = (
-        FeatureMaker(["imac"], backbone_weights=weights, half=h)(frames(2)) for h in (False, True)
-    )
-    assert half["imac"].vectors.dtype == torch.float16
-    torch.testing.assert_close(half["imac"].vectors.float(), single["imac"].vectors, rtol=1e-3, atol=1e-4)
 
 
 def test_pca_of_training_videos(weights: Path) -> None:
-    kinds = ("l2-imac+pca", "l2-imac+reduced", "mac+pca", "mac")
-    maker = FeatureMaker(kinds, backbone_weights=weights, widths={"l2-imac": 12})
-    with pytest.raises(UsageError, match=r"l2-imac\+pca.*call fit"):
-        maker(frames(2))
-    training = [frames(60, side=32, seed=s) for s in (1, 2)]
-    raw = [maker.raw(video) for video in training]
-    maker.fit(training)
-    found = maker(training[0])
-    assert list(found) == list(kinds)
+    maker = FeatureMaker(("l2-imac", "mac"), backbone_weights=weights)
+    raw = [maker.embed_frames(frames(60, side=32, seed=s)) for s in (1, 2)]
     vectors = np.concatenate([r["l2-imac"].vectors.flatten(0, 1).double().numpy() for r in raw])
     assert len(vectors) == 2 * 60 * 4 > 472
     values, axes = np.linalg.eigh(np.cov(vectors.T, bias=True))
     centred = (vectors - vectors.mean(axis=0)) @ axes[:, ::-1][:, :12]
-    for kind, scaled in (
-        ("l2-imac+reduced", centred),
-        ("l2-imac+pca", centred / np.sqrt(values[::-1][:12] + 1e-7)),
+    pca, wide = PCA(), PCA()
+    for video in raw:
+        pca.partial_fit(video["l2-imac"].vectors)
+        wide.partial_fit(video["mac"].vectors)
+    for whiten, scaled in (
+        (False, centred),
+        (True, centred / np.sqrt(values[::-1][:12] + 1e-7)),
     ):
         scaled = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
-        mine = found[kind].vectors.flatten(0, 1).double().numpy()
+        layer = fitted(pca, 12, whiten=whiten)
+        mine = layer(raw[0]["l2-imac"].vectors).flatten(0, 1).double().numpy()
         assert mine.shape == (240, 12)
         np.testing.assert_allclose(mine @ mine[:9].T, scaled[:240] @ scaled[:9].T, atol=2e-3)
     # 120 vectors cannot whiten 1,280 channels: half as many channels are kept.
-    assert found["mac+pca"].vectors.shape == (60, 1, 60)
-    again = FeatureMaker(kinds, backbone_weights=weights, widths={"l2-imac": 12}).fit_raw(raw).finish(raw[0])
-    torch.testing.assert_close(again["l2-imac+pca"].vectors, found["l2-imac+pca"].vectors)
+    assert fitted(wide, None, whiten=True)(raw[0]["mac"].vectors).shape == (60, 1, 60)
 
 
 def test_few_vectors_are_whitened_to_what_they_carry() -> None:
@@ -174,7 +153,8 @@ def test_i3d_clip_by_clip(tmp_path: Path) -> None:
     path = tmp_path / "rgb.pt"
     torch.save(network.state_dict(), path)
     pixels = frames(70, side=32)
-    found = FeatureMaker(["i3d"], i3d_weights=path)(pixels)["i3d"]
+    maker = FeatureMaker(["i3d"], i3d_weights=path)
+    found = maker.embed_frames(pixels)["i3d"]
     expected = network.features(torch.from_numpy(pixels))
     expected = expected / expected.norm(dim=1, keepdim=True)
     assert found.vectors.shape == (9, 1, 1024)
@@ -182,16 +162,6 @@ def test_i3d_clip_by_clip(tmp_path: Path) -> None:
     assert found.timestamps.tolist() == [8 * i for i in range(9)]
     with pytest.raises(ModelError, match=r"rgb_imagenet\.pt"):
         FeatureMaker(["i3d"])
-
-
-def test_a_video_file_as_its_frames(weights: Path, tmp_path: Path) -> None:
-    path = write_video(tmp_path / "a.mp4", frames(10, side=64), fps=2)
-    sampling = Sampling(fps=1, resize=64, crop=64)
-    found = FeatureMaker(["mac"], backbone_weights=weights).embed(path, sampling)["mac"]
-    assert isinstance(found, VideoFeatures)
-    assert found.timestamps.tolist() == pytest.approx([0, 1, 2, 3, 4])
-    assert found.duration == pytest.approx(5, abs=0.01)
-    assert found.path == str(path)
 
 
 def test_names() -> None:
@@ -208,8 +178,8 @@ def test_names() -> None:
 def test_wrong_frames(weights: Path) -> None:
     maker = FeatureMaker(["mac"], backbone_weights=weights)
     with pytest.raises(UsageError, match="uint8"):
-        maker(np.zeros((2, 8, 8, 3), np.float32))
+        maker.embed_frames(np.zeros((2, 8, 8, 3), np.float32))
     with pytest.raises(UsageError, match="as many timestamps"):
-        maker(frames(2), [0.0])
+        maker.embed_frames(frames(2), [0.0])
     with pytest.raises(UsageError, match="needs frames"):
-        maker(frames(2)[:0])
+        maker.embed_frames(frames(2)[:0])

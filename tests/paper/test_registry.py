@@ -16,7 +16,7 @@ from visil.model.features import VideoFeatures
 from visil.paper.baselines.registry import SYSTEMS, system
 from visil.paper.feature_kinds import split_kind
 
-ISSUE = [
+NAMES = [
     *("MAC", "SPoC", "R-MAC", "GeM", "iMAC", "L2-iMAC", "L3-iMAC"),
     *("MAC +PCA", "SPoC +PCA", "R-MAC +PCA", "GeM +PCA", "iMAC +PCA", "L2-iMAC +PCA", "L3-iMAC +PCA"),
     *("ViSiL_f", "ViSiL_f+W", "ViSiL_f+W+A", "ViSiL_sym", "ViSiL_v"),
@@ -40,8 +40,8 @@ def videos(count: int, frames: int, regions: int) -> list[VideoFeatures]:
     return [VideoFeatures(v, torch.arange(frames, dtype=torch.float64)) for v in vectors]
 
 
-@pytest.mark.parametrize("name", ISSUE)
-def test_every_system_of_the_issue(name: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_every_system_finds_the_copy(name: str) -> None:
     made = system(name, **SMALL.get(name, {}))
     assert made.name == name
     base, _ = split_kind(made.reads)
@@ -80,4 +80,4 @@ def test_unknown_names_and_options() -> None:
         system("DML", wings=2)
     with pytest.raises(UsageError, match=r"MAC: .*'wings'"):
         system("MAC", wings=2)
-    assert set(ISSUE) <= set(SYSTEMS)
+    assert set(NAMES) <= set(SYSTEMS)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from toy_bench import SMALL, small_experiment, small_model, write_clips
@@ -53,7 +54,7 @@ def test_a_row_is_the_system_run_by_hand(experiment: Experiment) -> None:
     maker = FeatureMaker(["mac"], backbone="efficientnet-lite0")
     found = experiment.predictions("MAC").scores
     vectors = {
-        name: videos.raw(name, maker)["mac"].vectors.half().double()
+        name: torch.cat([part["mac"].vectors for part in maker.parts(videos.batches(name))]).half().double()
         for name in (*videos.benchmark.queries, *videos.benchmark.database)
     }
     ranks = []
@@ -87,7 +88,7 @@ def test_a_second_experiment_computes_nothing(
     def never(*_: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(FeatureMaker, "raw", never)
+    monkeypatch.setattr(FeatureMaker, "parts", never)
     monkeypatch.setattr("visil.paper.experiment.score_system", never)
     assert again.figures("MAC") == first
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.model.config import ViSiLConfig
-from visil.paper.baselines import Bag, BagIndex, LayerBagOfWords, layer_vectors
+from visil.training.lbow import Bag, BagIndex, LayerBagOfWords, layer_vectors
 
 
 def index_of(*videos: list[int], vocabulary: int = 10) -> BagIndex:

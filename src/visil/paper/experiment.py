@@ -15,7 +15,7 @@ from visil.evaluation.predictions import Predictions, read_predictions, write_pr
 from visil.evaluation.scoring import score_videos
 from visil.paper.baselines.frame_features import FrameFeatures
 from visil.paper.baselines.registry import SYSTEMS, system
-from visil.paper.baselines.system import System
+from visil.paper.baselines.system import ComparedSystem
 from visil.paper.baselines.visil_systems import POOLED, POOLINGS, ROWS, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks
 from visil.paper.feature_kinds import split_kind
@@ -106,11 +106,11 @@ class Experiment:
             self._trained[folder] = self.trainer.model(folder, config, training or self.training)
         return self._trained[folder]
 
-    def system(self, name: str, reads: str | None = None) -> System[Any]:
+    def system(self, name: str, reads: str | None = None) -> ComparedSystem[Any]:
         """A system by name; what it learns by training with pictures is trained already."""
         return self._system(name, reads)[0]
 
-    def _system(self, name: str, reads: str | None) -> tuple[System[Any], FeatureBank, str]:
+    def _system(self, name: str, reads: str | None) -> tuple[ComparedSystem[Any], FeatureBank, str]:
         """The system, the features that it takes, and what it is beyond its name."""
         kind = reads or self._reads(name)
         if kind is not None and split_kind(kind)[0] == "i3d" and self.networks.i3d_weights is None:
@@ -136,7 +136,7 @@ class Experiment:
             return RefinedSystem(model, name), self.bank, _learned(model)
         return system(name, reads=reads), self.bank, ""
 
-    def _scored(self, made: System[Any], bank: FeatureBank, of: str) -> Predictions:
+    def _scored(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> Predictions:
         """Scores of a system, read back where they were computed from the same things before.
 
         ``of`` says what the system is beyond its name and features, such as how it was trained.
@@ -172,7 +172,7 @@ def _learned(model: ViSiL) -> str:
     return " ".join([repr(model.config), *(f"{float(p.detach().double().sum()):.9g}" for p in parts)])
 
 
-def score_system(made: System[Any], bank: FeatureBank, *, seed: int = 0) -> Predictions:
+def score_system(made: ComparedSystem[Any], bank: FeatureBank, *, seed: int = 0) -> Predictions:
     """Let a system learn, then score every query with all that counts for it, as ``visil evaluate`` does."""
     benchmark = bank.videos.benchmark
     bank.prepare([made.reads])
@@ -187,7 +187,7 @@ def score_system(made: System[Any], bank: FeatureBank, *, seed: int = 0) -> Pred
     return answers.predictions
 
 
-def _digest(made: System[Any], bank: FeatureBank, of: str, seed: int) -> str:
+def _digest(made: ComparedSystem[Any], bank: FeatureBank, of: str, seed: int) -> str:
     base = made.reads.partition("+")[0]
     text = [made.name, made.reads, of, str(seed), bank.networks.key(base)]
     text += [f"{name} {bank.videos.key(name)}" for name in bank.ids]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -54,7 +54,6 @@ class Networks:
             backbone_weights=self.backbone_weights,
             model=self.model,
             i3d_weights=self.i3d_weights,
-            half=True,
             device=self.device,
         )
 
@@ -109,14 +108,11 @@ class FeatureBank:
         def embed(name: str) -> None:
             nonlocal done
             try:
-                found = self.videos.raw(name, maker)
+                self._embed(maker, name, missing[name])
             except VideoError as error:
                 with lock:
                     self.unreadable.add(name)
                     self.videos.failed.append((error.path, error.reason))
-            else:
-                for base, key in missing[name].items():
-                    self._write(key, found[base])
             with lock:
                 done += 1
                 if self.progress is not None:
@@ -180,15 +176,25 @@ class FeatureBank:
         text = "\n".join((base, self.networks.key(base), self.videos.key(name)))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
-    def _write(self, key: str, features: VideoFeatures) -> None:
-        writer = self._store.writer(key)
-        blank = features.blank if features.blank is not None else torch.zeros(len(features), dtype=torch.bool)
-        times = features.timestamps
+    def _embed(self, maker: FeatureMaker, name: str, keys: Mapping[str, str]) -> None:
+        """Write the features of a video as its frames come, one file for each kind: {kind: key}."""
+        writers = {base: self._store.writer(key) for base, key in keys.items()}
+        last = 0.0
         try:
-            writer.append(features.vectors, times.numpy(), blank)
-            writer.finish(float(times[-1]) if features.duration is None else features.duration)
+            for part in maker.parts(self.videos.batches(name)):
+                for base, writer in writers.items():
+                    if base in part:
+                        features = part[base]
+                        blank = features.blank
+                        if blank is None:
+                            blank = torch.zeros(len(features), dtype=torch.bool)
+                        writer.append(features.vectors, features.timestamps.numpy(), blank)
+                        last = max(last, float(features.timestamps[-1]))
+            for writer in writers.values():
+                writer.finish(last)
         except BaseException:
-            writer.discard()
+            for writer in writers.values():
+                writer.discard()
             raise
 
     def _read(self, name: str, base: str) -> VideoFeatures:

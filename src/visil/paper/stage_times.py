@@ -82,8 +82,8 @@ def _times(
     experiment: Experiment, kind: str, clips: Sequence[Tensor], decode: float, model: ViSiL | None
 ) -> Timed:
     maker = experiment.networks.maker([kind])
-    maker.raw(clips[0][:1])  # the first pass through a network also plans it
-    raw, extracting = _timed(lambda: [maker.raw(clip)[kind].vectors.float() for clip in clips])
+    maker.embed_frames(clips[0][:1])  # the first pass through a network also plans it
+    raw, extracting = _timed(lambda: [maker.embed_frames(clip)[kind].vectors for clip in clips])
     vectors, refining = raw, 0.0
     if model is not None and model.whitening is not None:
         with torch.inference_mode():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from visil.collection.discover import discover
+from visil.compare.visil import BATCH
 from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
 from visil.errors import FileError, UsageError, VideoError
 from visil.evaluation.annotations import sha256_of
@@ -20,11 +21,12 @@ from visil.evaluation.benchmark import Benchmark
 from visil.evaluation.evaluate import Task
 from visil.evaluation.videos import PATTERN, files_of
 from visil.paper.built_in import Copy, Edit, Plan, plan
-from visil.paper.feature_kinds import FeatureMaker, Features
+from visil.paper.feature_kinds import Batch, batched
+from visil.prefetch import prefetched
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.footage import read_frames
-from visil.video import Sampling, probe
+from visil.video import Sampling, probe, stream_frames
 
 RECIPES: dict[Edit, Callable[[], PictureTransform]] = {"mild": Mild, "paper": PaperPositive, "heavy": Heavy}
 
@@ -62,8 +64,8 @@ class Videos(Protocol):
     def file(self, name: str) -> tuple[str, Sampling]:
         """The file of a video of the database, and how it is sampled."""
 
-    def raw(self, name: str, maker: FeatureMaker) -> Features:
-        """Features of an id, before any PCA; a :class:`VideoError` where it cannot be read."""
+    def batches(self, name: str) -> Iterator[Batch]:
+        """The frames of an id as they come; a :class:`VideoError` where it cannot be read."""
 
 
 class BuiltInVideos:
@@ -158,10 +160,10 @@ class BuiltInVideos:
         """The file of a clip, and how it is sampled."""
         return os.fspath(self.root / name), replace(self.sampling, fps=self._clips[name][2])
 
-    def raw(self, name: str, maker: FeatureMaker) -> Features:
-        """Features of a clip's or a copy's frames."""
+    def batches(self, name: str) -> Iterator[Batch]:
+        """The frames of a clip or of a copy."""
         images, times = self.frames(name)
-        return maker.raw(images, times.tolist())
+        return batched(images, times.numpy())
 
     def _copied(self, copy: Copy) -> tuple[Tensor, Tensor]:
         frames = []
@@ -241,9 +243,15 @@ class DatasetVideos:
         """The file of an id, and how it is sampled."""
         return self._files[name], self.sampling
 
-    def raw(self, name: str, maker: FeatureMaker) -> Features:
-        """Features of the file, decoded now."""
-        return maker.embed_raw(self._files[name], self.sampling)
+    def batches(self, name: str) -> Iterator[Batch]:
+        """The frames of the file, decoded now, while those before are worked on."""
+        file, empty = self._files[name], True
+        with stream_frames(file, self.sampling, batch_size=BATCH) as stream, prefetched(stream) as batches:
+            for batch in batches:
+                empty = False
+                yield batch.images, batch.timestamps
+        if empty:
+            raise VideoError(file, "no frame could be decoded")
 
 
 def _rate(file: Path) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
-from visil.paper.baselines.system import ComparedSystem, Scores, checked
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ class Alignment:
         return (top, bottom), (left, right)
 
 
-class MatrixSystem(ComparedSystem, ABC):
+class MatrixSystem(ComparedSystem[Tensor]):
     """A :class:`visil.paper.baselines.system.System` that reads S_f of ViSiL_f.
 
     ``threshold`` is the similarity from which two frames speak for a match. Where it is not given, ``learn`` sets it
@@ -83,7 +83,7 @@ class MatrixSystem(ComparedSystem, ABC):
         """The best match of two described videos."""
         return self.path(_matrix(query, target))
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """Score of the best match with each target."""
         return np.array([self.best(_matrix(query, target)) for target in targets], np.float64)
 

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import ComparedSystem, Scores, checked
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
 
 BATCH_CELLS = 1 << 23
 """Values of padded targets that are transformed at once (32 MB)."""
@@ -39,7 +39,7 @@ BATCH_CELLS = 1 << 23
 TINY = 1e-12
 
 
-class CTE(ComparedSystem):
+class CTE(ComparedSystem[Tensor]):
     """Circulant temporal encoding over one vector for each frame."""
 
     name = "CTE"
@@ -54,7 +54,7 @@ class CTE(ComparedSystem):
         """The frame vectors, [T, C]."""
         return frame_vectors(video)
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """Largest response over all shifts, for each target."""
         return self._peaks(query, targets)[0]
 
@@ -73,7 +73,7 @@ class CTE(ComparedSystem):
         return total / (1 + len(neighbours))
 
     @torch.inference_mode()
-    def _peaks(self, query: Tensor, targets: Sequence[Tensor]) -> tuple[Scores, NDArray[np.int64]]:
+    def _peaks(self, query: Tensor, targets: Sequence[Tensor]) -> tuple[ScoreArray, NDArray[np.int64]]:
         """Score and shift of each target's largest response."""
         scores, shifts = np.zeros(len(targets)), np.zeros(len(targets), np.int64)
         sizes = [1 << (len(query) + len(target) - 1).bit_length() for target in targets]

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import ComparedSystem, Scores, checked
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
 from visil.paper.baselines.triplets import FeatureTriplets
 
 LAYERS = (2000, 1000, 500)
@@ -30,7 +30,7 @@ MARGIN = 1.0
 WEIGHT_DECAY = 1e-5
 
 
-class DML(ComparedSystem):
+class DML(ComparedSystem[Tensor]):
     """One unit vector for a video, learned so that copies lie near each other."""
 
     def __init__(
@@ -87,11 +87,11 @@ class DML(ComparedSystem):
             raise UsageError("DML has learned nothing yet: call learn with training videos first")
         return self.network_(video_vector(checked(video))[None])[0]
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """Cosine with each target."""
         if not targets:
             return np.empty(0)
-        found: Scores = (torch.stack(list(targets)).double() @ query.double()).cpu().numpy()
+        found: ScoreArray = (torch.stack(list(targets)).double() @ query.double()).cpu().numpy()
         return found
 
 

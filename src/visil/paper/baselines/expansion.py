@@ -11,7 +11,7 @@ own ``mean`` takes (CTE, TMK and LAMV move each neighbour by its best shift firs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import ComparedSystem, Scores, System
+from visil.paper.baselines.system import ComparedSystem, ScoreArray
 
 Description = TypeVar("Description")
 
@@ -35,10 +35,10 @@ class Averages(Protocol):
         """The query's description averaged with those of its neighbours."""
 
 
-class QE(ComparedSystem, Generic[Description]):
+class QE(ComparedSystem[Description]):
     """A system with average query expansion."""
 
-    def __init__(self, system: System[Description], neighbours: int = NEIGHBOURS) -> None:
+    def __init__(self, system: ComparedSystem[Description], neighbours: int = NEIGHBOURS) -> None:
         if neighbours < 1:
             raise UsageError(f"neighbours must be at least 1, not {neighbours}")
         self.system, self.neighbours = system, neighbours
@@ -63,8 +63,8 @@ class QE(ComparedSystem, Generic[Description]):
         """As the system does."""
         return self.system.describe(video)
 
-    def scores(self, query: Description, targets: Sequence[Description]) -> Scores:
-        """Scores of the expanded query; a target that is the query itself is no neighbour."""
+    def scores(self, query: Description, targets: Sequence[Description]) -> ScoreArray:
+        """ScoreArray of the expanded query; a target that is the query itself is no neighbour."""
         first = self.system.scores(query, targets)
         order = np.argsort(-first, kind="stable")
         nearest = [targets[i] for i in order.tolist() if targets[i] is not query][: self.neighbours]

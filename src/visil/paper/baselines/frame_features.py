@@ -15,7 +15,7 @@ from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
-from visil.paper.baselines.system import ComparedSystem, Scores, System, checked
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
 
 KINDS: dict[str, str] = {
     "MAC": "mac",
@@ -32,7 +32,7 @@ VARIANTS: dict[str, str] = {"": "", " +PCA": "+pca", " reduced": "+reduced"}
 """As they are; whitened; or, as the paper's small rows, reduced by PCA without whitening."""
 
 
-class FrameFeatures(ComparedSystem):
+class FrameFeatures(ComparedSystem[Tensor]):
     """One row of Table 2: any frame vectors, Eq. 5 and Chamfer similarity. Nothing is learned."""
 
     def __init__(self, name: str, reads: str) -> None:
@@ -47,7 +47,7 @@ class FrameFeatures(ComparedSystem):
         """The frames' vectors, [T, R, C]."""
         return checked(video)
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """CS of the frame-to-frame similarities with each target."""
         return Scorer(self.formula, query.device).scores(query, targets)
 
@@ -60,7 +60,7 @@ FRAME_SYSTEMS = {
 """Every name above in every variant."""
 
 
-def frame_system(name: str) -> System[Tensor]:
+def frame_system(name: str) -> ComparedSystem[Tensor]:
     """A row of Table 2 by its name, as :data:`FRAME_SYSTEMS` lists them."""
     if name not in FRAME_SYSTEMS:
         raise UsageError(f"unknown frame features {name!r}: choose one of {', '.join(FRAME_SYSTEMS)}")

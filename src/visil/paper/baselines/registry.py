@@ -10,17 +10,17 @@ from typing import Any
 
 from visil.errors import UsageError
 from visil.paper.baselines.frame_features import FRAME_SYSTEMS
-from visil.paper.baselines.system import System
+from visil.paper.baselines.system import ComparedSystem
 from visil.paper.baselines.visil_systems import NAMES as VISIL_NAMES
 from visil.paper.baselines.visil_systems import ViSiLSystem, visil_system
 
-Factory = Callable[..., System[Any]]
+Factory = Callable[..., ComparedSystem[Any]]
 
 MODULES: dict[str, str] = {
     "DP": "dp",
     "TN": "tn",
     "Hough": "hough",
-    "LBoW": "lbow_system",
+    "LBoW": "lbow",
     "DML": "dml",
     "CTE": "cte",
     "TMK": "tmk",
@@ -33,7 +33,7 @@ EXPANDED = ("CTE", "TMK", "LAMV", "DML")
 """Systems that average query expansion (QE) is offered for: their descriptions have a mean."""
 
 
-def system(name: str, *, reads: str | None = None, **options: Any) -> System[Any]:
+def system(name: str, *, reads: str | None = None, **options: Any) -> ComparedSystem[Any]:
     """The system called ``name``; ``options`` are its own, ``reads`` other features than it takes by itself.
 
     ``system("ViSiL_v", model=trained)`` is a row of Table 3 with a finished model; ``system("DML", reads="i3d")`` a row
@@ -49,26 +49,26 @@ def system(name: str, *, reads: str | None = None, **options: Any) -> System[Any
     return made
 
 
-def _imported(module: str, name: str, **options: Any) -> System[Any]:
+def _imported(module: str, name: str, **options: Any) -> ComparedSystem[Any]:
     """A system from its own module, imported when it is first asked for."""
     found: Factory = getattr(import_module(f"visil.paper.baselines.{module}"), name)
     return _called(found, name, options)
 
 
-def _with_expansion(name: str, *, neighbours: int | None = None, **options: Any) -> System[Any]:
+def _with_expansion(name: str, *, neighbours: int | None = None, **options: Any) -> ComparedSystem[Any]:
     """A system with average query expansion over its ``neighbours`` best results."""
     from visil.paper.baselines.expansion import QE
 
     inner = system(name, **options)
-    expanded: System[Any] = QE(inner) if neighbours is None else QE(inner, neighbours)
+    expanded: ComparedSystem[Any] = QE(inner) if neighbours is None else QE(inner, neighbours)
     return expanded
 
 
-def _plain(factory: Factory, name: str, **options: Any) -> System[Any]:
+def _plain(factory: Factory, name: str, **options: Any) -> ComparedSystem[Any]:
     return _called(factory, name, options)
 
 
-def _called(factory: Factory, name: str, options: dict[str, Any]) -> System[Any]:
+def _called(factory: Factory, name: str, options: dict[str, Any]) -> ComparedSystem[Any]:
     try:
         inspect.signature(factory).bind(**options)
     except TypeError as error:

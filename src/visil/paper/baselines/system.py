@@ -6,8 +6,9 @@ A table is a list of names (:mod:`visil.paper.tables`); each name is one of thes
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -15,17 +16,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.evaluation import scoring
 from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
 
 Description = TypeVar("Description")
-Scores = NDArray[np.float64]
+
+ScoreArray = NDArray[np.float64]
+"""Scores of one query, float64 [targets]."""
 
 
-class System(scoring.System[Description], Protocol[Description]):
-    """One way to say how alike two videos are, with what it reads and learns from."""
+class ComparedSystem(ABC, Generic[Description]):
+    """One way to say how alike two videos are: a :class:`visil.evaluation.scoring.System` that may learn first.
+
+    Unless it says otherwise it learns nothing, compares two descriptions in its own way, and runs on the CPU.
+    """
 
     name: str
     """As the paper's tables call it."""
@@ -33,22 +38,8 @@ class System(scoring.System[Description], Protocol[Description]):
     """Which features it takes, by their name in :mod:`visil.paper.feature_kinds`."""
 
     @property
-    def learns(self) -> bool:
-        """Whether ``learn`` does anything."""
-
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Fit what has to be fitted, on videos that are not evaluated on; systems without such parts do nothing."""
-
-
-class ComparedSystem:
-    """What most systems have in common: they learn nothing, and compare two descriptions in their own way."""
-
-    name: str
-    reads: str
-
-    @property
     def formula(self) -> Formula | None:
-        """Only systems whose descriptions are region vectors have one."""
+        """What is computed from two descriptions, where these are region vectors."""
         return None
 
     @property
@@ -58,21 +49,29 @@ class ComparedSystem:
 
     @property
     def device(self) -> torch.device:
-        """The CPU."""
+        """Where it computes."""
         return torch.device("cpu")
 
     @property
     def collection_wide(self) -> bool:
-        """A score depends on two videos alone."""
+        """Whether a score depends on all targets, not on two videos alone."""
         return False
 
     @property
     def learns(self) -> bool:
-        """Nothing is learned."""
+        """Whether :meth:`learn` does anything."""
         return False
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Nothing is learned."""
+        """Fit what has to be fitted, on videos that are not evaluated on."""
+
+    @abstractmethod
+    def describe(self, video: VideoFeatures) -> Description:
+        """What is kept of a video: made once, compared often."""
+
+    @abstractmethod
+    def scores(self, query: Description, targets: Sequence[Description]) -> ScoreArray:
+        """The higher, the more alike; finite."""
 
 
 def checked(video: VideoFeatures) -> Tensor:

@@ -31,7 +31,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.cte import frame_vectors
-from visil.paper.baselines.system import ComparedSystem, Scores
+from visil.paper.baselines.system import ComparedSystem, ScoreArray
 
 PERIODS = (2731 / 15, 4391 / 15, 9767 / 15, 14653 / 15)
 """Seconds."""
@@ -56,7 +56,7 @@ class KernelDescription:
     """Times of its first and last frame, in seconds."""
 
 
-class TMK(ComparedSystem):
+class TMK(ComparedSystem[KernelDescription]):
     """Temporal matching kernel over one vector for each frame."""
 
     name = "TMK"
@@ -81,7 +81,7 @@ class TMK(ComparedSystem):
         """The sums of the frames under each frequency of each period."""
         return self._described(frame_vectors(video), video.timestamps)
 
-    def scores(self, query: KernelDescription, targets: Sequence[KernelDescription]) -> Scores:
+    def scores(self, query: KernelDescription, targets: Sequence[KernelDescription]) -> ScoreArray:
         """Largest normalised kernel over all shifts, for each target."""
         return self._peaks(query, targets)[0]
 
@@ -132,7 +132,7 @@ class TMK(ComparedSystem):
     @torch.inference_mode()
     def _peaks(
         self, query: KernelDescription, targets: Sequence[KernelDescription]
-    ) -> tuple[Scores, NDArray[np.float64]]:
+    ) -> tuple[ScoreArray, NDArray[np.float64]]:
         scores, best = np.zeros(len(targets)), np.zeros(len(targets))
         for start in range(0, len(targets), BATCH):
             some = targets[start : start + BATCH]

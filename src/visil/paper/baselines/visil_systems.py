@@ -30,7 +30,7 @@ from visil.model.formula import Formula
 from visil.model.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V
 from visil.model.similarity import MP_AP, Reduction
 from visil.model.whitening import PCA, Whitening
-from visil.paper.baselines.system import ComparedSystem, Scores, System, checked
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
 from visil.paper.baselines.triplets import FeatureTriplets
 
 ROWS: dict[str, ViSiLConfig] = {
@@ -65,7 +65,7 @@ MARGIN, REGULARISATION = 0.5, 0.1
 """γ and r of the paper."""
 
 
-class ViSiLSystem(ComparedSystem):
+class ViSiLSystem(ComparedSystem[Tensor]):
     """A finished model: a :class:`visil.ViSiL`, or the name or folder of one. Nothing is learned."""
 
     def __init__(
@@ -103,7 +103,7 @@ class ViSiLSystem(ComparedSystem):
         vectors = vectors.to(self.model.device)
         return vectors.to(comparator.fconv.weight.dtype) if vectors.dtype == torch.float64 else vectors
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """CS_v with each target, as :meth:`visil.ViSiL.scores` gives it."""
         return Scorer(self.formula, query.device).scores(query, targets)
 
@@ -120,7 +120,7 @@ class RefinedSystem(ViSiLSystem):
         return self.model.refine(video.vectors.float().to(self.model.device)).cpu()
 
 
-class ViSiLFromFeatures(ComparedSystem):
+class ViSiLFromFeatures(ComparedSystem[Tensor]):
     """A row of Table 3 on raw region vectors, its learned parts learned from features."""
 
     def __init__(
@@ -195,7 +195,7 @@ class ViSiLFromFeatures(ComparedSystem):
             vectors = self.whitening_(vectors.float())
         return vectors if self.attention_ is None else self.attention_(vectors)
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """CS_v with each target."""
         return Scorer(self.formula, query.device).scores(query, targets)
 
@@ -240,7 +240,7 @@ def visil_system(
     *,
     reads: str = RAW,
     steps: int = 300,
-) -> System[Tensor]:
+) -> ComparedSystem[Tensor]:
     """A row of Table 3 or 9 by name: ``model`` where one is given, which must be such a model; else from features."""
     if name not in NAMES:
         raise UsageError(f"unknown ViSiL system {name!r}: choose one of {', '.join(NAMES)}")

@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import ComparedSystem, Scores, checked
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
 from visil.paper.baselines.triplets import Drawn, FeatureTriplets
 
 WIDTH = 128
@@ -41,7 +41,7 @@ TOGETHER = 64
 """Targets matched at once."""
 
 
-class VReL(ComparedSystem):
+class VReL(ComparedSystem[Tensor]):
     """How probable the likeliest segment of the target is that shows what the query shows."""
 
     def __init__(
@@ -101,7 +101,7 @@ class VReL(ComparedSystem):
         return self.network_.read([vectors])[0]
 
     @torch.inference_mode()
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> Scores:
+    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """The logarithm of the probability (Eq. 12 of Feng et al.) of the best segment of each target."""
         if self.network_ is None:
             raise UsageError("VReL has learned nothing yet: call learn with training videos first")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.lbow_system import LBoW, stack_layers
+from visil.paper.baselines.lbow import LBoW, stack_layers
 
 # Two layers, of 3 and 2 channels; a frame is one word of each.
 FIRST, SECOND = torch.eye(3), torch.eye(2)

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import ComparedSystem, Scores, checked
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
 from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords
 
 
-class LBoW(ComparedSystem):
+class LBoW(ComparedSystem[Bag]):
     """Layer bag-of-words."""
 
     name = "LBoW"
@@ -58,7 +58,7 @@ class LBoW(ComparedSystem):
         """The bag of all words of all frames."""
         return self._codebooks().words(list(checked(video).unbind(dim=1)))
 
-    def scores(self, query: Bag, targets: Sequence[Bag]) -> Scores:
+    def scores(self, query: Bag, targets: Sequence[Bag]) -> ScoreArray:
         """Cosine similarity of tf-idf weights."""
         targets = list(targets)
         # Bags are equal only if they are the same object: the index of the last query's targets serves the next.
