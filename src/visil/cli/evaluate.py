@@ -16,7 +16,7 @@ from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
-    from visil.evaluation import Evaluation, Extractor, Scorer, Task
+    from visil.evaluation import Evaluation, Extractor, Scoring, Task
 
 
 class Dataset(StrEnum):
@@ -113,7 +113,7 @@ def _run(
 
     if scores is not None:
         return evaluate_scores(task, scores, scored_only=scored_only)
-    scorer: Scorer = score_here
+    scoring: Scoring = score_here
     extractor: Extractor | None = None
     if cluster is not None:
         from functools import partial
@@ -121,11 +121,11 @@ def _run(
         from visil.cluster.ray_evaluation import spread_scores
         from visil.cluster.ray_extraction import over
 
-        scorer, extractor = partial(spread_scores, cluster), over(cluster)
+        scoring, extractor = partial(spread_scores, cluster), over(cluster)
     with evaluation_progress(quiet) as (on_add, on_pairs):
         if videos is None:
             assert index is not None
-            return evaluate_index(task, index, model=model, on_pairs=on_pairs, scorer=scorer)
+            return evaluate_index(task, index, model=model, on_pairs=on_pairs, scoring=scoring)
         return evaluate_videos(
             task,
             videos,
@@ -135,7 +135,7 @@ def _run(
             on_add=on_add,
             on_pairs=on_pairs,
             extractor=extractor,
-            scorer=scorer,
+            scoring=scoring,
         )
 
 

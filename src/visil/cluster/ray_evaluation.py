@@ -29,7 +29,7 @@ def spread_scores(
 ) -> Answers:
     """What :func:`visil.evaluation.evaluate.score_here` gives, computed by the cluster.
 
-    ``partial(spread_scores, cluster)`` is the ``scorer`` of :func:`visil.evaluation.evaluate_videos`.
+    ``partial(spread_scores, cluster)`` is the ``scoring`` of :func:`visil.evaluation.evaluate_videos`.
     """
     import ray
     import ray.exceptions

@@ -5,7 +5,7 @@ from visil.evaluation.datasets import DATASETS, read_dataset
 from visil.evaluation.evaluate import (
     Evaluation,
     Extractor,
-    Scorer,
+    Scoring,
     Task,
     evaluate_index,
     evaluate_scores,
@@ -22,7 +22,7 @@ __all__ = [
     "Figures",
     "Predictions",
     "QueryScores",
-    "Scorer",
+    "Scoring",
     "Task",
     "evaluate_index",
     "evaluate_scores",

@@ -24,7 +24,7 @@ Extractor = type[Extraction] | partial[Extraction]
 """Who embeds the videos: what :attr:`visil.Index.engine` takes."""
 
 
-class Scorer(Protocol):
+class Scoring(Protocol):
     """Who compares the videos: this process (:func:`score_here`), or a cluster."""
 
     def __call__(self, collection: Index, videos: KnownVideos, progress: OnPairs | None = None) -> Answers:
@@ -101,12 +101,12 @@ def evaluate_videos(
     on_add: OnProgress | None = None,
     on_pairs: OnPairs | None = None,
     extractor: Extractor | None = None,
-    scorer: Scorer = score_here,
+    scoring: Scoring = score_here,
 ) -> Evaluation:
     """A benchmark evaluated from videos on disk, as far as they are there.
 
     They are embedded into the collection ``index`` (by default beside them: ``evaluate-DATASET.visil``), which a run
-    that was stopped goes on with. ``extractor`` and ``scorer`` do the work somewhere else than in this process.
+    that was stopped goes on with. ``extractor`` and ``scoring`` do the work somewhere else than in this process.
     """
     benchmark = task.benchmark()
     files = files_of(benchmark, videos, pattern)
@@ -117,7 +117,7 @@ def evaluate_videos(
         report = collection.add(files.values(), progress=on_add)
         entries = {name: collection.catalogue.file(os.path.abspath(file)) for name, file in files.items()}
         known = {name: entry[0] for name, entry in entries.items() if entry is not None}
-        return _evaluated(task, collection, KnownVideos(benchmark, known), report.failed, on_pairs, scorer)
+        return _evaluated(task, collection, KnownVideos(benchmark, known), report.failed, on_pairs, scoring)
 
 
 def evaluate_index(
@@ -126,7 +126,7 @@ def evaluate_index(
     *,
     model: ViSiL | str | None = None,
     on_pairs: OnPairs | None = None,
-    scorer: Scorer = score_here,
+    scoring: Scoring = score_here,
 ) -> Evaluation:
     """A benchmark evaluated from a collection: its videos are known by the names of their files."""
     benchmark = task.benchmark()
@@ -144,7 +144,7 @@ def evaluate_index(
                 f"holds none of the {len(benchmark.queries)} queries of {task.dataset}: "
                 f"files are expected to be called by their ids, such as {benchmark.queries[0]}.mp4",
             )
-        return _evaluated(task, collection, KnownVideos(benchmark, known), [], on_pairs, scorer)
+        return _evaluated(task, collection, KnownVideos(benchmark, known), [], on_pairs, scoring)
 
 
 def _evaluated(
@@ -153,10 +153,10 @@ def _evaluated(
     videos: KnownVideos,
     failed: list[tuple[str, str]],
     on_pairs: OnPairs | None,
-    scorer: Scorer,
+    scoring: Scoring,
 ) -> Evaluation:
     """Compare all videos that the collection has, then evaluate."""
-    answers = scorer(collection, videos, on_pairs)
+    answers = scoring(collection, videos, on_pairs)
     figures = _figures(videos.benchmark, answers.predictions, frozenset(videos.ids) - answers.unreadable)
     return Evaluation(task, figures, answers.predictions, collection.model.config.name, failed)
 
