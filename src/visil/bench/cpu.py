@@ -29,6 +29,8 @@ from visil.model.backbones import BACKBONES, Backbone
 from visil.model.codes import Codes, encode
 from visil.model.comparator import Comparator
 from visil.model.formula import Formula
+from visil.video import Sampling, stream_frames
+from visil.video.writer import write_video
 
 FRAMES = 103
 """Of a video: the mean of FIVR-200K."""
@@ -62,16 +64,17 @@ def interleaved(works: Mapping[str, Callable[[], object]], rounds: int = 5) -> d
     return {name: median(times[1:]) for name, times in took.items()}
 
 
-def vectors(frames: int, regions: int, channels: int, seed: int) -> Tensor:
+def vectors(frames: int, regions: int, channels: int, seed: int, device: str = "cpu") -> Tensor:
     """Unit vectors in random directions, as a collection keeps them: float16 [frames, regions, channels]."""
-    generator = torch.Generator().manual_seed(seed)
-    return F.normalize(torch.randn(frames, regions, channels, generator=generator), dim=-1).half()
+    generator = torch.Generator(device).manual_seed(seed)
+    noise = torch.randn(frames, regions, channels, device=device, generator=generator)
+    return F.normalize(noise, dim=-1).half()
 
 
-def plain_score(query: Tensor, target: Tensor, formula: Formula) -> float:
+def plain_score(query: Tensor, target: Tensor, formula: Formula) -> Tensor:
     """CS_v as the paper writes it: einsum, maximum, mean, network, Chamfer similarity."""
     matrix = formula.frame_matrix(query, target.float())
-    return float(formula.video_similarity(formula.output_matrix(matrix)))
+    return formula.video_similarity(formula.output_matrix(matrix))
 
 
 def products() -> Iterator[Measurement]:
@@ -170,8 +173,6 @@ def decoding() -> Iterator[Measurement]:
     """Video frames a second of one thread, 720p H.264 to samples; plain: every frame decoded, and no more."""
     import av
 
-    from visil.video import Sampling, stream_frames
-
     seconds = 10
     sampling = Sampling(fit="whole", resize=288, crop=288)
     with tempfile.TemporaryDirectory() as folder:
@@ -198,18 +199,10 @@ def decoding() -> Iterator[Measurement]:
 
 def write_clip(path: Path, seconds: int) -> None:
     """Moving texture in 1280×720 H.264 at 25 frames a second."""
-    import av
-
     canvas = np.random.default_rng(0).integers(0, 256, (90, 160, 3), np.uint8).repeat(10, 0).repeat(10, 1)
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=25)
-        stream.width, stream.height, stream.pix_fmt = 1280, 720, "yuv420p"
-        stream.options = {"preset": "veryfast", "crf": "26"}
-        for i in range(25 * seconds):
-            top, left = int(90 + 80 * np.sin(i / 40)), int(160 + 150 * np.cos(i / 55))
-            picture = np.ascontiguousarray(canvas[top : top + 720, left : left + 1280])
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
-        container.mux(stream.encode(None))
+    corners = ((int(90 + 80 * np.sin(i / 40)), int(160 + 150 * np.cos(i / 55))) for i in range(25 * seconds))
+    pictures = (canvas[top : top + 720, left : left + 1280] for top, left in corners)
+    write_video(path, pictures, fps=25, crf=26)
 
 
 def codes() -> Iterator[Measurement]:

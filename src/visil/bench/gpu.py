@@ -8,9 +8,10 @@ from itertools import cycle, islice
 from statistics import median
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from visil.bench import cpu
+from visil.bench.cpu import FRAMES, plain_score
 from visil.bench.results import Measurement
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
@@ -26,9 +27,6 @@ from visil.model.network import Network
 from visil.model.presets import VISIL_F_W
 from visil.model.similarity import Reduction, frame_matrix, pool, video_similarity
 from visil.model.whitening import Whitening
-
-FRAMES = 103
-"""Of a video: the mean of FIVR-200K."""
 
 REGIONS, CHANNELS = 9, 512
 
@@ -53,10 +51,7 @@ def seconds(work: Callable[[], object], rounds: int = 20) -> float:
 
 def vectors(frames: int, regions: int = REGIONS, channels: int = CHANNELS, seed: int = 0) -> Tensor:
     """Unit vectors of random directions, on the GPU: never zeros, which run faster than data does."""
-    generator = torch.Generator("cuda").manual_seed(seed)
-    return F.normalize(
-        torch.randn(frames, regions, channels, device="cuda", generator=generator), dim=-1
-    ).half()
+    return cpu.vectors(frames, regions, channels, seed, "cuda")
 
 
 def ceilings() -> Iterator[Measurement]:
@@ -139,7 +134,7 @@ def engines(targets: int = 3000, queries: int = 100) -> Iterator[Measurement]:
     asked = [vectors(FRAMES, seed=i) for i in range(queries)]
     kept = [vectors(FRAMES, seed=1000 + i).cpu() for i in range(300)]
     one, other = asked[0].float(), kept[0].cuda().float()
-    plain = 1 / seconds(partial(_plain_score, module, one, other))
+    plain = 1 / seconds(partial(plain_score, one, other, Formula(comparator=module)))
     precisions: tuple[Precision, ...] = ("fp16", "bf16", "fp8")
     for precision in precisions:
         scorer = Scorer(Formula(comparator=module), "cuda", precision)
@@ -171,7 +166,7 @@ def lengths() -> Iterator[Measurement]:
         plain: float | None = None
         if frames <= 512:
             one, other = asked[0].float(), asked[-1].float()
-            plain = seconds(partial(_plain_score, module, one, other), 10)
+            plain = seconds(partial(plain_score, one, other, Formula(comparator=module)), 10)
         ratio = None if plain is None else plain / ours
         yield Measurement(
             f"time of a pair of {frames} frames", ours * 1e6, "µs", plain and plain * 1e6, ratio
@@ -251,11 +246,6 @@ def extraction() -> Iterator[Measurement]:
                 plain / 1e3,
                 found / plain,
             )
-
-
-def _plain_score(module: Comparator, one: Tensor, other: Tensor) -> Tensor:
-    """Eq. 5, Table 1 and Eq. 6 as they are written."""
-    return video_similarity(module(frame_matrix(one, other)).clamp(-1, 1))
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Measurement]]] = {
