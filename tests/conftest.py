@@ -1,9 +1,14 @@
-"""Settings of every test."""
+"""Settings of every test, and the order in which files of tests are handed out to processes."""
 
 import os
+from collections import Counter
 
+import pytest
 import torch
 from hypothesis import settings
+
+WAITING = ("test_ray_cluster.py", "test_page.py")
+"""Files whose tests mostly wait, for Ray's nodes and for a browser: they begin first, and others run beside them."""
 
 # Many small computations: threads would spend their time waiting for each other.
 torch.set_num_threads(1)
@@ -13,3 +18,9 @@ torch.set_num_threads(1)
 settings.register_profile("same", derandomize=True)
 settings.register_profile("new")
 settings.load_profile(os.environ.get("VISIL_EXAMPLES", "same"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that wait first, then those with the most tests, so that no long one is left for the end."""
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name not in WAITING, -tests[item.path], item.path))

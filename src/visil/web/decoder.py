@@ -128,7 +128,11 @@ def confine(memory: int) -> None:
     ):
         _, hard = resource.getrlimit(kind)
         wanted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(kind, (wanted, wanted))
+        try:
+            resource.setrlimit(kind, (wanted, wanted))
+        except (ValueError, OSError):
+            if kind != resource.RLIMIT_AS or sys.platform != "darwin":  # macOS has no bound on address space
+                raise
 
 
 def own_output() -> BinaryIO:
