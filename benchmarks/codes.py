@@ -30,7 +30,8 @@ from shared.copy_sets import CopySet, embedded_set, ranked, reciprocal_ranks
 from shared.results import as_text, keep
 from shared.stored_videos import stored
 from visil.bench.cpu import codes as bench_codes
-from visil.collection.store import HEADER_BYTES, FeatureStore
+from visil.collection.feature_writer import HEADER_BYTES
+from visil.collection.store import FeatureStore
 from visil.kernels.cpu_hamming import coded_scores
 from visil.model.codes import KINDS, Coded, Codes, decode, encode
 

@@ -20,12 +20,11 @@ import torch
 import visil
 from shared.results import RESULTS, as_text, machine, write
 from shared.two_nodes import TwoNodes, two_nodes
-from visil.cluster.actors import RayShards
-from visil.cluster.making import create
+from visil.cluster.ray_connection import RayConnection
 from visil.cluster.ray_extraction import over
 from visil.cluster.ray_session import ray_session
-from visil.cluster.sharded import ShardedIndex
 from visil.collection import AddProgress, Hit
+from visil.collection.shards.create import create
 
 QUERIES = 20
 SHARDS = 4
@@ -52,9 +51,8 @@ def main() -> None:
         known = {video.id for video in local.catalogue.videos() if video.path in set(paths)}
         below = str(arguments.videos.resolve())
         assert all(path.startswith(below) for path in paths), "LOCAL.visil holds other videos than VIDEOS"
-        index.engine = over(cluster)
         watch = Watch(nodes, len(paths))
-        report = index.add(paths, progress=watch)
+        report = index.add(paths, progress=watch, engine=over(cluster))
         result: dict[str, Any] = {
             "machine": machine(),
             "versions": {name: version(name) for name in ("ray", "torch", "av")},
@@ -129,7 +127,7 @@ def search(index: visil.Index, local: visil.Index, folder: Path) -> dict[str, An
     create(folder, SHARDS, source=index.folder)
     names = [video.id for video in index.catalogue.videos()]
     queries = names[:: max(1, len(names) // QUERIES)][:QUERIES]
-    with ShardedIndex(folder, connect=RayShards) as shards:
+    with visil.Index(folder, connect=RayConnection) as shards:
         found = {query: shards.search(query) for query in queries}
     as_dicts = {query: [hit.to_dict() for hit in hits] for query, hits in found.items()}
     identical = sum(as_dicts[query] == [hit.to_dict() for hit in index.search(query)] for query in queries)

@@ -304,11 +304,11 @@ def alike_runs(collection: Path | None) -> Figure:
     if collection is None:
         known = result("scale_model")["parameters"]["alike"]
         return Figure(known["value"], known["unit"], known["source"])
+    from visil.collection import Index
     from visil.collection.candidates import frame_vectors
-    from visil.collection.opening import opened
 
     frames = runs = videos = 0
-    with opened(collection, create=False) as index:
+    with Index(collection, create=False) as index:
         for _, features in index.store.readable(index.catalogue.videos()):
             vectors = frame_vectors(features)
             first = None

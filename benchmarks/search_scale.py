@@ -29,7 +29,8 @@ from shared.packs import embed_packs
 from shared.results import keep
 from shared.stored_videos import store_video
 from visil.collection.candidates import CandidateIndex, Probes, frame_vectors, lists_for, trained_ivf
-from visil.collection.collection import Index
+from visil.collection.catalogue import Catalogue
+from visil.collection.index import Index
 
 FRAMES = 100
 QUERY_FRAMES = 60
@@ -158,7 +159,8 @@ def fill(index: Index, pool: list[Tensor], videos: int) -> None:
     for i in range(min(LINKED, videos)):
         store_video(index, f"{i:08}", pool[i % len(pool)])
         first.append(index.store.path(f"{i:08}".encode().hex().ljust(32, "0")[-32:]))
-    with index.catalogue.writing() as db:
+    assert isinstance(index.catalogue, Catalogue)
+    with index.catalogue.database.writing() as db:
         for i in range(LINKED, videos):
             video = f"{i:08}".encode().hex().ljust(32, "0")[-32:]
             path = index.store.path(video)

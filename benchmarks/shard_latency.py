@@ -23,9 +23,8 @@ import torch
 
 import visil
 from shared.results import keep
-from visil.cluster.making import create
-from visil.cluster.sharded import ShardedIndex
 from visil.collection import Hit, Index
+from visil.collection.shards.create import create
 
 
 def asked(index: Index, query: visil.VideoFeatures, k: int) -> tuple[float, float, list[Hit]]:
@@ -68,15 +67,15 @@ def main() -> None:
         for count in args.shards:
             create(folder / str(count), count, source=args.collection)
             name = f"{count} shards, this process"
-            kinds[name] = stack.enter_context(ShardedIndex(folder / str(count), model=model))
+            kinds[name] = stack.enter_context(Index(folder / str(count), model=model))
         if args.ray:
-            from visil.cluster.actors import RayShards
+            from visil.cluster.ray_connection import RayConnection
             from visil.cluster.ray_session import ray_session
 
             stack.enter_context(ray_session(args.ray))
             for count in args.ray_shards:
-                connect = partial(RayShards, threads=args.threads)
-                sharded = ShardedIndex(folder / str(count), model=model, connect=connect)
+                connect = partial(RayConnection, threads=args.threads)
+                sharded = Index(folder / str(count), model=model, connect=connect)
                 kinds[f"{count} shards, Ray actors"] = stack.enter_context(sharded)
         one = kinds["one index"]
         ids = [video.id for video in one.catalogue.videos()]

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,8 @@ import torch
 
 import visil
 from shared.results import keep
-from visil.collection import Index, entries
-from visil.collection.opening import opened
-from visil.collection.receiving import file_of, receiver
-from visil.collection.remote import RemoteIndex
+from visil.collection import Index
+from visil.collection.part import Part
 from visil.collection.remote_objects import Objects
 
 URL = "s3://bench/collection.visil"
@@ -95,17 +93,18 @@ class Counter:
 def copied(source: Index, model: visil.ViSiL) -> float:
     """All of a folder's videos onto the store; seconds."""
     start = time.perf_counter()
-    with opened(URL, model=model, codes=source.store.codes) as target:
+    with (
+        closing(Part.shard(source.folder)) as here,
+        closing(Part.open(URL, model=model, codes=source.store.codes)) as target,
+    ):
         assert target.model is not None
         for video in source.catalogue.videos():
-            entry = entries.entry(source.catalogue, video.id)
+            entry = here.entry(video.id)
             assert entry is not None
-            part = receiver(target.store, video.id)
-            part.take(file_of(source.store, video.id))
-            part.seal()
-            entries.put(target.catalogue, entry, part.place)
-        target._kept()
-        target.refresh()
+            target.take(video.id, here.file(video.id))
+            target.put(entry)
+        target.keep()
+        target.warm()
     return time.perf_counter() - start
 
 
@@ -135,8 +134,7 @@ def on_store(
     shutil.rmtree(cache, ignore_errors=True)
     counter.latency, counter.requests, counter.bytes = latency, 0, 0
     start = time.perf_counter()
-    with opened(URL, model=model, create=False) as index:
-        assert isinstance(index, RemoteIndex)
+    with Index(URL, model=model, create=False) as index:
         opening = round(1e3 * (time.perf_counter() - start), 1)
         cold = asked(index, queries)
         traffic = {"requests": counter.requests, "MB": round(counter.bytes / 1e6, 2)}

@@ -10,12 +10,12 @@ from torch import Tensor
 
 import visil
 from visil.collection.catalogue import NewVideo
-from visil.collection.collection import Index
 from visil.collection.identity import Stamp
-from visil.collection.store import FeatureStore
+from visil.collection.index import Index
+from visil.collection.store import Features
 
 
-def stored(store: FeatureStore, videos: Sequence[visil.VideoFeatures]) -> list[str]:
+def stored(store: Features, videos: Sequence[visil.VideoFeatures]) -> list[str]:
     """Feature files of videos, and their ids."""
     ids = [f"{number:032x}" for number in range(len(videos))]
     for name, video in zip(ids, videos, strict=True):

@@ -14,7 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from visil.collection import Hit, Index
+    from visil.collection import (
+        AddProgress,
+        AddReport,
+        Background,
+        Duplicates,
+        Failure,
+        Group,
+        Hit,
+        Index,
+        IndexInfo,
+        Pair,
+        Problem,
+        Video,
+    )
     from visil.compare.loading import load
     from visil.compare.visil import ViSiL
     from visil.errors import IndexFolderError, ModelError, UsageError, VideoError, VisilError
@@ -27,17 +40,27 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOME = {
+    "AddProgress": "visil.collection",
+    "AddReport": "visil.collection",
+    "Background": "visil.collection",
+    "Duplicates": "visil.collection",
+    "Failure": "visil.collection",
     "Frames": "visil.video",
+    "Group": "visil.collection",
     "Hit": "visil.collection",
     "Index": "visil.collection",
     "IndexFolderError": "visil.errors",
+    "IndexInfo": "visil.collection",
     "Match": "visil.matching.match",
     "ModelError": "visil.errors",
+    "Pair": "visil.collection",
+    "Problem": "visil.collection",
     "Sampling": "visil.video",
     "Segment": "visil.matching.localize",
     "UsageError": "visil.errors",
     "ViSiL": "visil.compare.visil",
     "ViSiLConfig": "visil.model.config",
+    "Video": "visil.collection",
     "VideoError": "visil.errors",
     "VideoFeatures": "visil.model.features",
     "VisilError": "visil.errors",
@@ -45,17 +68,27 @@ _HOME = {
 }
 
 __all__ = [
+    "AddProgress",
+    "AddReport",
+    "Background",
+    "Duplicates",
+    "Failure",
     "Frames",
+    "Group",
     "Hit",
     "Index",
     "IndexFolderError",
+    "IndexInfo",
     "Match",
     "ModelError",
+    "Pair",
+    "Problem",
     "Sampling",
     "Segment",
     "UsageError",
     "ViSiL",
     "ViSiLConfig",
+    "Video",
     "VideoError",
     "VideoFeatures",
     "VisilError",

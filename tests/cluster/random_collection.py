@@ -73,9 +73,9 @@ def random_videos(seed: int, count: int = 40) -> list[Made]:
     return made
 
 
-def write(folder: Path, videos: list[Made], model: ViSiL, *, references: int = 0) -> None:
+def write(location: str | Path, videos: list[Made], model: ViSiL, *, references: int = 0) -> None:
     """An ordinary collection of them; the first few are references."""
-    with visil.Index(folder, model=model, codes="fp16") as index:
+    with visil.Index(location, model=model, codes="fp16") as index:
         assert index.model is model
         for i, video in enumerate(videos):
             put(index, video, reference=i < references)

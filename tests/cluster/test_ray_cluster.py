@@ -22,13 +22,12 @@ import torch
 
 import visil
 from synthetic import moving_scene, write_video
-from visil.cluster.actors import RayShards
-from visil.cluster.making import create
+from visil.cluster.ray_connection import RayConnection
 from visil.cluster.ray_evaluation import spread_scores
-from visil.cluster.ray_extraction import RayExtraction
+from visil.cluster.ray_extraction import over
 from visil.cluster.ray_session import Cluster, ClusterError, ray_session
-from visil.cluster.sharded import ShardedIndex
-from visil.collection.extraction import AddProgress
+from visil.collection.intake import AddProgress
+from visil.collection.shards.create import create
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
 from visil.evaluation.scoring import score_videos
@@ -138,12 +137,6 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def engine(cluster: Cluster, **options: Any) -> Any:
-    from functools import partial
-
-    return partial(RayExtraction, cluster=cluster, **options)
-
-
 @dataclass(frozen=True)
 class Content:
     """All that a collection holds, times and numbers aside."""
@@ -185,8 +178,7 @@ def test_add_gives_what_one_machine_gives(
     """Also the long one, with the bits of the whole; and again, when there is nothing left to do."""
     states: list[AddProgress] = []
     with visil.Index(tmp_path / "new.visil", model=str(model_folder)) as index, visil.Index(local) as one:
-        index.engine = engine(cluster)
-        report = index.add(videos, progress=states.append)
+        report = index.add(videos, progress=states.append, engine=over(cluster))
         assert (report.added, report.unchanged) == (14, 1)
         assert [os.path.basename(path) for path, _ in report.failed] == ["text.mp4"]
         assert (states[-1].files, states[-1].total) == (16, 16)
@@ -196,20 +188,18 @@ def test_add_gives_what_one_machine_gives(
         assert long.frames == 140
         whole = index.model.embed(videos / "long.mp4")  # its batches are those of the task
         assert torch.equal(index.store.read(long.id).vectors, whole.vectors.half())
-        again = index.add(videos)
+        again = index.add(videos, engine=over(cluster))
         assert (again.added, again.unchanged, len(again.failed)) == (0, 15, 1)
 
 
 DRIVER = """
 import sys, time
 import visil
-from functools import partial
-from visil.cluster.ray_extraction import RayExtraction
+from visil.cluster.ray_extraction import over
 from visil.cluster.ray_session import ray_session
 folder, model, address, videos = sys.argv[1:]
 with ray_session(address) as cluster, visil.Index(folder, model=model) as index:
-    index.engine = partial(RayExtraction, cluster=cluster)
-    index.add(videos, progress=lambda state: time.sleep(0.2 * (state.path is not None)))
+    index.add(videos, engine=over(cluster), progress=lambda state: time.sleep(0.2 * (state.path is not None)))
 """
 """Adds, slowly enough to be killed on the way."""
 
@@ -237,8 +227,7 @@ def test_a_driver_and_then_a_node_killed_on_the_way_lose_and_double_nothing(
     with visil.Index(folder, model=str(model_folder)) as index, visil.Index(local) as one:
         before = len(index)
         assert 2 <= before < 14
-        index.engine = engine(cluster)
-        report = index.add(videos, progress=kill)
+        report = index.add(videos, progress=kill, engine=over(cluster))
         assert killed
         assert report.added == 14 - before
         same(content(index), content(one))
@@ -251,24 +240,25 @@ def test_shards_answer_as_one_index_even_when_their_processes_die(
     create(tmp_path / "many", 3, source=local)
     with (
         visil.Index(local) as one,
-        ShardedIndex(tmp_path / "many", connect=RayShards) as many,
+        visil.Index(tmp_path / "many", connect=RayConnection) as many,
     ):
-        assert isinstance(many.shards, RayShards)
+        connection = many.parts.connection
+        assert isinstance(connection, RayConnection)
         names = [video.id for video in one.catalogue.videos()][:4]
         for name in names:
             assert [hit.to_dict() for hit in many.search(name)] == [hit.to_dict() for hit in one.search(name)]
-        before = many.shards.processes
+        before = connection.processes
         assert len(set(before)) == 3
         os.kill(before[0], signal.SIGKILL)
         for name in names:
             assert [hit.to_dict() for hit in many.search(name)] == [hit.to_dict() for hit in one.search(name)]
-        assert many.shards.processes[1:] == before[1:]  # those that lived stayed warm
+        assert connection.processes[1:] == before[1:]  # those that lived stayed warm
         groups = [group.to_dict() for group in one.duplicates()]
         assert groups
         assert [group.to_dict() for group in many.duplicates()] == groups
     shutil.rmtree(tmp_path / "many" / "shard-001.visil")
     with pytest.raises(IndexFolderError, match="shard-001"):
-        ShardedIndex(tmp_path / "many", connect=RayShards)
+        visil.Index(tmp_path / "many", connect=RayConnection)
 
 
 @dataclass(frozen=True)
@@ -327,8 +317,7 @@ def test_a_file_that_only_the_driver_sees(
     )
     clip = write_video(tmp_path / "clip.mp4", moving_scene(1, 1, 6, (64, 96)), 6)
     with visil.Index(tmp_path / "new.visil", model=str(model_folder)) as index:
-        index.engine = engine(cluster)
         with pytest.raises(ClusterError, match=r"the node 10\.0\.0\.7 of the cluster does not see this file"):
-            index.add(clip)
+            index.add(clip, engine=over(cluster))
         assert len(index) == 0
         assert index.catalogue.failures() == []

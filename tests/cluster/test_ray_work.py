@@ -10,7 +10,7 @@ import pytest
 
 from synthetic import moving_scene, write_video
 from visil.cluster import ray_work
-from visil.cluster.ray_work import Ended, Errand, Failed, Lost, Sampled, decode
+from visil.cluster.ray_work import Ended, Errand, Lost, Sampled, Unreadable, decode
 from visil.video import Sampling, read_frames
 
 SAMPLING = Sampling(fps=4, resize=64, crop=64)
@@ -34,7 +34,7 @@ def test_batches_are_filled_across_videos(errands: list[Errand], monkeypatch: py
     np.testing.assert_array_equal(np.concatenate(batches), whole)
     notes = [note for row in rows for note in pickle.loads(row["notes"])]
     told = [(type(note), note.number) for note in notes]
-    assert told == [(Sampled, 0), (Ended, 0), (Failed, 1), (Sampled, 2), (Sampled, 2), (Ended, 2)]
+    assert told == [(Sampled, 0), (Ended, 0), (Unreadable, 1), (Sampled, 2), (Sampled, 2), (Ended, 2)]
     pieces = [(note.start, len(note.timestamps)) for note in notes if isinstance(note, Sampled)]
     assert pieces == [(0, 20), (0, 12), (12, 8)]
     assert [note.samples for note in notes if isinstance(note, Ended)] == [20, 20]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,28 +15,44 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import visil
-from visil.cluster.making import create
-from visil.cluster.sharded import ShardedIndex
-from visil.cluster.shards import LocalShards
 from visil.collection.candidates import CandidateIndex, Nearest, Probes
-from visil.collection.opening import opened
+from visil.collection.connection import LocalConnection
+from visil.collection.parts import SinglePart
+from visil.collection.shards.create import create
+from visil.collection.shards.parts import ShardedParts
+from visil.compare.visil import ViSiL
 
 from .random_collection import DIM, query, random_videos, same_duplicates, same_hits, small_model, write
 
 MODEL = small_model()
 
 
-class Pickled(LocalShards):
+class Pickled:
     """As if the shards were elsewhere: all that passes is pickled, from several threads at a time."""
 
     at_once = 3
+    parts = None
+
+    def __init__(self, locations: Sequence[str]) -> None:
+        self.locations = locations
+        self._local = LocalConnection.to(locations)
+        self._local.use(MODEL)
 
     def call(self, place: int, method: str, /, *arguments: Any) -> Any:
         sent = pickle.loads(pickle.dumps(arguments))
-        return pickle.loads(pickle.dumps(super().call(place, method, *sent)))
+        return pickle.loads(pickle.dumps(self._local.call(place, method, *sent)))
 
     def each(self, method: str, /, *arguments: Any) -> list[Any]:
-        return [self.call(place, method, *arguments) for place in range(len(self.shards))]
+        return [self.call(place, method, *arguments) for place in range(len(self.locations))]
+
+    def some(self, method: str, arguments: dict[int, tuple[Any, ...]], /) -> dict[int, Any]:
+        return {place: self.call(place, method, *those) for place, those in arguments.items()}
+
+    def use(self, model: ViSiL) -> None:
+        pass
+
+    def close(self, *, keep: bool = True) -> None:
+        self._local.close(keep=keep)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 5])
@@ -46,18 +63,16 @@ def test_any_split_gives_the_same_answers(shards: int, seed: int, few: int, refe
     videos = random_videos(seed, 33)
     with (
         tempfile.TemporaryDirectory() as name,
-        patch("visil.collection.collection.CANDIDATES", few),
-        patch("visil.cluster.sharded.CANDIDATES", few),
+        patch("visil.collection.index.CANDIDATES", few),
         patch("visil.collection.duplicates.CANDIDATES", few),
-        patch("visil.cluster.duplicates.CANDIDATES", few),
     ):
         write(Path(name, "one"), videos, MODEL, references=10)
         assert create(Path(name, "many"), shards, source=Path(name, "one")) == len(videos)
         with (
             visil.Index(Path(name, "one"), model=MODEL) as one,
-            ShardedIndex(Path(name, "many"), model=MODEL) as many,
+            visil.Index(Path(name, "many"), model=MODEL) as many,
         ):
-            assert len(many.shards.locations) == shards
+            assert len(many.parts.connection.locations) == shards
             a, b, c = (videos[i].id for i in (0, 1, 2))
             for index in (one, many):
                 index.judge(a, b, "same")
@@ -79,10 +94,8 @@ def test_only_plain_data_passes_and_threads_change_nothing(tmp_path: Path) -> No
     write(tmp_path / "one", videos, MODEL)
     create(tmp_path / "many", 3, source=tmp_path / "one")
     with (
-        ShardedIndex(tmp_path / "many", model=MODEL) as local,
-        ShardedIndex(
-            tmp_path / "many", model=MODEL, connect=lambda places: Pickled(places, model=MODEL)
-        ) as far,
+        visil.Index(tmp_path / "many", model=MODEL) as local,
+        visil.Index(tmp_path / "many", model=MODEL, connect=Pickled) as far,
     ):
         same_hits(local.search(query(videos[5])), far.search(query(videos[5])))
         same_duplicates(local.find_duplicates(), far.find_duplicates())
@@ -98,7 +111,7 @@ def test_the_answer_does_not_hang_on_what_was_removed_or_when_it_came(tmp_path: 
     create(tmp_path / "many", 3, source=tmp_path / "all")
     with (
         visil.Index(tmp_path / "fewer", model=MODEL) as one,
-        ShardedIndex(tmp_path / "many", model=MODEL) as many,
+        visil.Index(tmp_path / "many", model=MODEL) as many,
     ):
         many.refresh()
         assert many.remove([video.id for video in videos[::9]]) == 7
@@ -110,7 +123,7 @@ def test_the_answer_does_not_hang_on_what_was_removed_or_when_it_came(tmp_path: 
 
 
 def voted(index: visil.Index, probes: Probes) -> list[tuple[str, float]]:
-    votes = index.refresh().vote(probes, 7)
+    (votes,) = index.parts.vote([probes], 7)
     return [(index.catalogue.numbered([vote.number])[vote.number].id, vote.votes) for vote in votes]
 
 
@@ -169,19 +182,37 @@ def _listed(nearest: Nearest) -> list[tuple[float, ...]]:
     return sorted(zip(*columns, strict=True))
 
 
-def test_opened_knows_both_kinds(tmp_path: Path) -> None:
-    write(tmp_path / "one", random_videos(1, 5), MODEL)
+def test_one_door_to_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, shards and a URL are opened by the same call, and answer the same."""
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("VISIL_CACHE", str(tmp_path / "cache"))
+    videos = random_videos(1, 12)
+    url = f"memory://{tmp_path.name}/one.visil"
+    write(tmp_path / "one", videos, MODEL)
+    write(url, videos, MODEL)
     create(tmp_path / "two", 2, source=tmp_path / "one")
-    with opened(tmp_path / "one", create=False) as one, opened(tmp_path / "two", create=False) as two:
-        assert not isinstance(one, ShardedIndex)
-        assert isinstance(two, ShardedIndex)
-        assert len(one) == len(two) == 5
+    with visil.Index(tmp_path / "one", model=MODEL, create=False) as one:
+        kinds = []
+        for location in (tmp_path / "two", url, (tmp_path / "one").as_uri()):
+            with visil.Index(location, model=MODEL, create=False) as other:
+                kinds.append(type(other.parts))
+                assert len(other) == len(one) == 12
+                assert [video.id for video in other.catalogue.videos()] == [video.id for video in videos]
+                for asked in videos[::3]:
+                    same_hits(one.search(asked.id, 5), other.search(asked.id, 5))
+                    same_hits(one.search(query(asked), 4), other.search(query(asked), 4))
+                    same_hits(
+                        one.search(asked.id, 5, exhaustive=True), other.search(asked.id, 5, exhaustive=True)
+                    )
+                same_duplicates(one.find_duplicates(), other.find_duplicates())
+                assert other.verify() == []
+        assert kinds == [ShardedParts, SinglePart, SinglePart]
 
 
 @pytest.mark.parametrize("shards", [2, 4])
 def test_an_empty_collection_answers(tmp_path: Path, shards: int) -> None:
     create(tmp_path / "many", shards)
-    with ShardedIndex(tmp_path / "many", model=MODEL) as many:
+    with visil.Index(tmp_path / "many", model=MODEL) as many:
         assert many.search(query(random_videos(1, 1)[0])) == []
         assert many.find_duplicates().groups == []
         assert many.info().videos == 0

@@ -13,20 +13,22 @@ from typing import Any
 import pytest
 
 import visil
-from visil.cluster import manifest as manifests
-from visil.cluster.making import add_shard, create
-from visil.cluster.moving import rebalance
-from visil.cluster.placing import home
-from visil.cluster.sharded import ShardedIndex
-from visil.cluster.shards import LocalShards
+from collection.inside import shards
 from visil.collection import Duplicates, entries
-from visil.collection.receiving import Receiver
+from visil.collection.connection import LocalConnection
+from visil.collection.feature_writer import FeatureCopy
+from visil.collection.shards import manifest as manifests
+from visil.collection.shards.create import add_shard, create
+from visil.collection.shards.manifest import home
+from visil.collection.shards.rebalance import rebalance
 from visil.errors import IndexFolderError
 
 from .random_collection import Made, random_videos, same_duplicates, same_hits, small_model, write
 
 MODEL = small_model()
 VIDEOS = random_videos(11, 7)
+JUDGED = (1, 4, 6)
+"""Each is judged with the first: what was said of the last two goes to the third shard, from the other two."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +37,8 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("grown")
     write(folder / "one", VIDEOS, MODEL)
     with visil.Index(folder / "one", model=MODEL) as one:
-        for video in VIDEOS[1:4]:
-            one.judge(VIDEOS[0].id, video.id, "different")
+        for other in JUDGED:
+            one.judge(VIDEOS[0].id, VIDEOS[other].id, "different")
         one.catalogue.fail("/videos/broken.mp4", "no frame", visil.collection.identity.Stamp(1, 1))
     create(folder / "many", 2, source=folder / "one")
     assert add_shard(folder / "many", os.fspath(folder / "many" / "new.visil")) == "shard-002"
@@ -84,14 +86,16 @@ def killed_at(owner: Any, method: str, nth: int, work: Callable[[], object]) -> 
 
 def each_once(folder: Path, videos: list[Made] = VIDEOS) -> None:
     """Every video in the shard that it belongs to and in no other, sound, with its file and what people said."""
-    with ShardedIndex(folder, model=MODEL) as index:
-        names = index.manifest.names
-        assert not index.manifest.moving
-        orders = index.shards.each("order")
+    with visil.Index(folder, model=MODEL) as index:
+        names = shards(index).manifest.names
+        assert not shards(index).manifest.moving
+        orders = shards(index).connection.each("order")
         for place, order in enumerate(orders):
             assert [home(video, names) for video in order.ids] == [place] * len(order.ids)
-            assert sorted(index.local(place).store.ids()) == sorted(order.ids)
-            assert {home(row[0], names) for row in index.shards.call(place, "verdicts")} <= {place}
+            assert sorted(shards(index).members.local(place).store.ids()) == sorted(order.ids)
+            assert {home(row[0], names) for row in shards(index).connection.call(place, "verdicts")} <= {
+                place
+            }
         assert sorted(video for order in orders for video in order.ids) == sorted(
             video.id for video in videos
         )
@@ -115,13 +119,17 @@ def answers(index: visil.Index) -> Duplicates:
 
 
 def test_a_new_shard_gets_its_part_and_nothing_else_moves(many: Path) -> None:
-    with ShardedIndex(many, model=MODEL) as index:
-        before = {video: place for place, o in enumerate(index.shards.each("order")) for video in o.ids}
-        names = index.manifest.names
+    with visil.Index(many, model=MODEL) as index:
+        before = {
+            video: place for place, o in enumerate(shards(index).connection.each("order")) for video in o.ids
+        }
+        names = shards(index).manifest.names
     moved = rebalance(many)
     assert moved == sum(home(video.id, names) == 2 for video in VIDEOS) > 0
-    with ShardedIndex(many, model=MODEL) as index:
-        after = {video: place for place, o in enumerate(index.shards.each("order")) for video in o.ids}
+    with visil.Index(many, model=MODEL) as index:
+        after = {
+            video: place for place, o in enumerate(shards(index).connection.each("order")) for video in o.ids
+        }
     assert {video for video in after if after[video] != before[video]} == {v for v in after if after[v] == 2}
     assert rebalance(many) == 0
     each_once(many)
@@ -134,11 +142,11 @@ def test_killed_before_any_step_of_a_rebalance(grown: Path, tmp_path: Path) -> N
     nth, doubled = 1, 0
     while True:
         many = Path(shutil.copytree(grown / "many", tmp_path / str(nth)))
-        if not killed_at(LocalShards, "call", nth, partial(rebalance, many)):
+        if not killed_at(LocalConnection, "call", nth, partial(rebalance, many)):
             break
-        with ShardedIndex(many, model=MODEL) as index:
+        with visil.Index(many, model=MODEL) as index:
             is_all_there(index)
-            held = sum(len(order.ids) for order in index.shards.each("order"))
+            held = sum(len(order.ids) for order in shards(index).connection.each("order"))
             doubled += held > len(VIDEOS)
             if held > len(VIDEOS):
                 same_hits(hits, index.search(VIDEOS[0].id))
@@ -153,12 +161,12 @@ def test_killed_before_any_step_of_a_rebalance(grown: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("owner", "method"), [(Receiver, "place"), (entries, "put_verdicts"), (manifests, "write")]
+    ("owner", "method"), [(FeatureCopy, "place"), (entries, "put_verdicts"), (manifests, "write")]
 )
 @pytest.mark.parametrize("nth", [1, 2])
 def test_killed_within_a_step(many: Path, owner: Any, method: str, nth: int) -> None:
-    assert killed_at(owner, method, nth, lambda: rebalance(many)) or method == "put_verdicts"
-    with ShardedIndex(many, model=MODEL) as index:
+    assert killed_at(owner, method, nth, lambda: rebalance(many))
+    with visil.Index(many, model=MODEL) as index:
         is_all_there(index)
     rebalance(many)
     each_once(many)
@@ -169,7 +177,7 @@ def test_a_copy_into_shards_that_is_killed_goes_on(grown: Path, tmp_path: Path, 
     def make() -> int:
         return create(tmp_path / "many", 3, source=grown / "one")
 
-    assert killed_at(Receiver, "place", nth, make)
+    assert killed_at(FeatureCopy, "place", nth, make)
     assert not manifests.is_sharded(tmp_path / "many")
     assert make() == len(VIDEOS)
     each_once(tmp_path / "many")
@@ -178,7 +186,7 @@ def test_a_copy_into_shards_that_is_killed_goes_on(grown: Path, tmp_path: Path, 
 
 
 def test_who_moves_and_who_changes_do_not_meet(many: Path) -> None:
-    with ShardedIndex(many, model=MODEL) as index:
+    with visil.Index(many, model=MODEL) as index:
         with manifests.held(many, alone=False), pytest.raises(IndexFolderError, match="another process"):
             rebalance(many)
         with manifests.held(many, alone=True):
@@ -191,13 +199,13 @@ def test_who_moves_and_who_changes_do_not_meet(many: Path) -> None:
 
 def test_an_open_collection_follows(many: Path, tmp_path: Path) -> None:
     """Shards that were added, and videos that moved, since it was opened."""
-    with ShardedIndex(many, model=MODEL) as index:
+    with visil.Index(many, model=MODEL) as index:
         before = index.search(VIDEOS[4].id)
         add_shard(many, os.fspath(tmp_path / "elsewhere.visil"))
         rebalance(many)
         same_hits(before, index.search(VIDEOS[4].id))
-        assert len(index.shards.locations) == 4
-        assert index.shards.locations[3] == os.fspath(tmp_path / "elsewhere.visil")
+        assert len(shards(index).connection.locations) == 4
+        assert shards(index).connection.locations[3] == os.fspath(tmp_path / "elsewhere.visil")
     each_once(many)
 
 
@@ -208,13 +216,13 @@ def test_the_whole_folder_can_be_moved(many: Path, tmp_path: Path) -> None:
 
 def test_a_moved_entry_keeps_what_damaged_it(many: Path) -> None:
     """A feature file that is missing does not keep the others from moving, nor is the video lost with it."""
-    with ShardedIndex(many, model=MODEL) as index:
-        lost = next(video.id for video in VIDEOS if home(video.id, index.manifest.names) == 2)
+    with visil.Index(many, model=MODEL) as index:
+        lost = next(video.id for video in VIDEOS if home(video.id, shards(index).manifest.names) == 2)
         index.store.path(lost).unlink()
     rebalance(many)
-    with ShardedIndex(many, model=MODEL) as index:
+    with visil.Index(many, model=MODEL) as index:
         index.refresh()
-        assert index.catalogue.where(lost) == 2
+        assert shards(index).members.where(lost) == 2
         (problem,) = index.verify()
         assert problem.reason.endswith("are missing (shard-002)")
 
@@ -237,17 +245,17 @@ def test_a_shard_may_be_on_a_store(grown: Path, tmp_path: Path, monkeypatch: pyt
     create(many, [f"{place}/a.visil", os.fspath(tmp_path / "b.visil")], source=grown / "one")
     with (
         visil.Index(grown / "one", model=MODEL) as one,
-        ShardedIndex(many, model=MODEL) as index,
+        visil.Index(many, model=MODEL) as index,
     ):
-        assert 0 < index.shards.call(0, "facts").videos < len(VIDEOS)
+        assert 0 < shards(index).connection.call(0, "facts").videos < len(VIDEOS)
         same_hits(one.search(VIDEOS[2].id), index.search(VIDEOS[2].id))
         same_duplicates(answers(one), answers(index))
         add_shard(many, f"{place}/c.visil")
         assert rebalance(many) > 0
         same_hits(one.search(VIDEOS[2].id), index.search(VIDEOS[2].id))
         same_duplicates(answers(one), answers(index))
-        assert index.shards.call(2, "facts").videos > 0
+        assert shards(index).connection.call(2, "facts").videos > 0
         assert index.remove([VIDEOS[0].id]) == 1
-    with ShardedIndex(many, model=MODEL) as index:
+    with visil.Index(many, model=MODEL) as index:
         assert [video.id for video in index.catalogue.videos()] == [video.id for video in VIDEOS[1:]]
         assert index.verify() == []

@@ -117,7 +117,7 @@ def run(monkeypatch: pytest.MonkeyPatch, model: ViSiL) -> Command:
     def loaded(name: str | None = None) -> ViSiL:
         return model if name is None else load(name)
 
-    monkeypatch.setattr("visil.collection.collection.load", loaded)
+    monkeypatch.setattr("visil.collection.model.load", loaded)
 
     def command(*arguments: str | os.PathLike[str]) -> Done:
         # As strict as a terminal: pytest's own would put question marks for what cannot be encoded.

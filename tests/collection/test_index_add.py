@@ -18,6 +18,7 @@ import visil
 from visil.collection import AddProgress, extraction
 from visil.collection.discover import discover, read_list
 from visil.collection.identity import content_id
+from visil.collection.intake import Intake
 from visil.errors import IndexFolderError, UsageError
 from visil.video import stream_frames
 
@@ -314,16 +315,17 @@ def test_a_copy_does_not_suffer_from_what_befell_the_first(
 ) -> None:
     first, copy = films("a.mp4", "b.mp4", source=0)
     opened, waiting = threading.Event(), threading.Event()
-    decode, read, hashed = extraction.Extraction._decode, stream_frames, content_id
+    claim, read, hashed = Intake.claim, stream_frames, content_id
 
     def hashing(path: Path) -> str:
         assert path == first or opened.wait(10)
         return hashed(path)
 
-    def decoding(self: extraction.Extraction, path: Path) -> None:
-        decode(self, path)
+    def claiming(self: Intake, path: Path, *rest: Any) -> Any:
+        claimed = claim(self, path, *rest)
         if path == copy:
             waiting.set()
+        return claimed
 
     def disturbed(path: Path, *rest: Any, **options: Any) -> Any:
         stream = read(path, *rest, **options)
@@ -335,7 +337,7 @@ def test_a_copy_does_not_suffer_from_what_befell_the_first(
 
     monkeypatch.setattr(extraction, "content_id", hashing)
     monkeypatch.setattr(extraction, "stream_frames", disturbed)
-    monkeypatch.setattr(extraction.Extraction, "_decode", decoding)
+    monkeypatch.setattr(Intake, "claim", claiming)
     report = empty.add([first, copy], workers=2)
     assert counts(report) == (1, 0, 1)
     assert empty.video(str(copy)).path == str(copy)

@@ -13,8 +13,8 @@ from torch import Tensor
 from visil.collection import background as background_module
 from visil.collection.background import LEAST, MOST, NEAREST, Background
 from visil.collection.catalogue import NewVideo
-from visil.collection.collection import Index
 from visil.collection.identity import Stamp
+from visil.collection.index import Index
 from visil.compare.visil import ViSiL
 from visil.matching.calibration import Calibration
 from visil.model import presets

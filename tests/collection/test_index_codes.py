@@ -14,12 +14,14 @@ from safetensors.torch import load_file
 
 import visil
 from visil.collection.catalogue import Catalogue
-from visil.collection.store import CHUNK, HEADER_BYTES, FeatureStore
+from visil.collection.feature_writer import HEADER_BYTES
+from visil.collection.store import CHUNK, FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
 from visil.model.codes import KINDS, Codes, checked, decode, encode
 
 from .conftest import Command
+from .inside import part
 
 CODED: tuple[Codes, ...] = ("int8", "binary")
 VIDEO = "ab" * 16
@@ -244,7 +246,7 @@ def test_the_choice_is_kept_from_the_beginning(
 def test_a_collection_from_before_there_was_a_choice_is_fp16(
     folder: Path, model: ViSiL, videos: Path
 ) -> None:
-    with visil.Index(folder, model=model) as index, index.catalogue.writing() as db:
+    with visil.Index(folder, model=model) as index, part(index).catalogue.database.writing() as db:
         db.execute("DELETE FROM meta WHERE key = 'codes'")
     with pytest.raises(IndexFolderError, match="keeps its features as fp16, not int8"):
         visil.Index(folder, model=model, codes="int8")

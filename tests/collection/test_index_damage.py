@@ -18,12 +18,14 @@ import torch
 import visil
 from visil.collection import schema
 from visil.collection.catalogue import Catalogue
+from visil.collection.database import FileDatabase
 from visil.collection.lock import exclusive
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError
 
 from .conftest import Command
+from .inside import part
 
 # ---------------------------------------------------------------------- feature files
 
@@ -208,14 +210,14 @@ def test_an_older_format_is_brought_up_to_date_in_one_go(
     }
     monkeypatch.setattr(schema, "MIGRATIONS", steps)
     with pytest.raises(IndexFolderError):
-        Catalogue(folder / "catalogue.sqlite")
+        Catalogue(FileDatabase(folder / "catalogue.sqlite"))
     with sqlite3.connect(folder / "catalogue.sqlite") as db:
         assert db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone() == (str(old),)
         assert "title" not in {row[1] for row in db.execute("PRAGMA table_info(videos)")}
     db.close()
 
     steps[old + 1] = "CREATE TABLE whole (a);\nINSERT INTO whole VALUES (1);\n"
-    opened = Catalogue(folder / "catalogue.sqlite")
+    opened = Catalogue(FileDatabase(folder / "catalogue.sqlite"))
     assert opened.fact("format") == str(old + 2)
     assert opened.count()[0] == 8
     opened.close()
@@ -326,7 +328,7 @@ def test_features_that_cannot_be_put_in_place(
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr("visil.collection.store.os.fsync", refuse)
+        patch.setattr("visil.collection.feature_writer.os.fsync", refuse)
         with pytest.raises(IndexFolderError, match=said):
             empty.add(videos / "alone" / "retina.mp4")
     assert len(empty) == 0
@@ -361,8 +363,8 @@ def test_what_sqlite_says_in_plain_words(
         def close(self) -> None:
             pass
 
-    real = index.catalogue._db
-    monkeypatch.setattr(index.catalogue, "_db", Refusing())
+    real = part(index).catalogue.database._db
+    monkeypatch.setattr(part(index).catalogue.database, "_db", Refusing())
     with pytest.raises(IndexFolderError, match=said):
         index.catalogue.set_fact("a", "b")
     with pytest.raises(IndexFolderError, match=said):

@@ -17,12 +17,14 @@ import pytest
 import torch
 
 import visil
-from visil.collection import extraction
+from visil.collection.feature_writer import FeatureWriter
+from visil.collection.intake import Intake
 from visil.collection.lock import exclusive
-from visil.collection.store import FeatureStore, FeatureWriter
+from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 
 from .conftest import Command, Start
+from .inside import candidates, part
 
 THROTTLE = """
 import os, time
@@ -51,7 +53,7 @@ def killed(*arguments, **options):
 """Kills the process at the n-th call of a method."""
 
 MOMENTS = {
-    "half a feature file is written": ("visil.collection.store", "FeatureWriter", "seal", 2),
+    "half a feature file is written": ("visil.collection.feature_writer", "FeatureWriter", "seal", 2),
     "a feature file is in place, its entry is not": ("visil.collection", "catalogue", "_put_file", 2),
     "the candidates are to be written": ("visil.collection.candidates", "CandidateIndex", "save", 1),
 }
@@ -82,8 +84,8 @@ def is_whole(folder: Path, videos: Path, model: ViSiL) -> None:
         assert sorted(index.store.ids()) == sorted(video.id for video in index.catalogue.videos())
         assert index.verify() == []
         assert leftovers(folder) == []
-        assert index.refresh().numbers == set(index.catalogue.numbers())
-        assert index.refresh().frames == index.info().frames
+        assert candidates(index).numbers == set(index.catalogue.numbers())
+        assert candidates(index).frames == index.info().frames
         assert len(list(folder.glob("frames-*.faiss"))) == 1
 
 
@@ -233,17 +235,17 @@ def test_a_new_file_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_whatever_ends_a_run_leaves_no_half_written_files(
     empty: visil.Index, videos: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
-    real = extraction.Extraction._finish
+    real = Intake.finish
     calls: list[int] = []
 
-    def finish(self: extraction.Extraction, *rest: object) -> None:
+    def finish(self: Intake, *rest: object) -> None:
         calls.append(1)
         if len(calls) == 2:
             raise error
         real(self, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(extraction.Extraction, "_finish", finish)
+        patch.setattr(Intake, "finish", finish)
         with pytest.raises(error):
             empty.add(videos / "copies", workers=2)
     assert len(empty) == 1
@@ -305,7 +307,7 @@ def test_removing_leaves_what_was_added_again_meanwhile(
     """The file is added again after its entry is gone and before its features are."""
     film = videos / "alone" / "retina.mp4"
     with visil.Index(folder, model=model) as index, visil.Index(folder, model=model) as other:
-        real = index.catalogue.remove
+        real = part(index).catalogue.remove
 
         def remove(video: str) -> None:
             real(video)
@@ -324,8 +326,8 @@ def test_removing_waits_for_what_is_being_put_in_place(
     film = videos / "alone" / "retina.mp4"
     with visil.Index(folder, model=model) as index, visil.Index(folder, model=model) as other:
         video = index.video(str(film))
-        index.catalogue.remove(video.id)
-        remover = threading.Thread(target=other.catalogue.clear, args=(video.id, other.store.remove))
+        part(index).catalogue.remove(video.id)
+        remover = threading.Thread(target=part(other).drop, args=(video.id,))
         real = FeatureWriter.place
 
         def place(self: FeatureWriter) -> None:
@@ -346,7 +348,7 @@ def test_repair_takes_no_features_that_are_being_added(
     film = videos / "alone" / "retina.mp4"
     with visil.Index(folder, model=model) as index, visil.Index(folder, model=model) as other:
         video = index.video(str(film))
-        index.catalogue.remove(video.id)  # its features belong to nothing now
+        part(index).catalogue.remove(video.id)  # its features belong to nothing now
         real = index.catalogue.has
 
         def has(asked: str) -> bool:

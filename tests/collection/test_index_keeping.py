@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from visil.collection import Pair, Video
-from visil.collection.keeping import OTHER_SHARE, worth_keeping
+from visil.collection.keep_advice import OTHER_SHARE, worth_keeping
 from visil.matching.localize import Segment
 
 PLAIN = Video(1, "1", "a.mp4", 60, 60.0, 640, 480, "h264", 1000, 10, 0, False)

@@ -15,6 +15,7 @@ import pytest
 
 import visil
 from visil.collection.catalogue import Catalogue
+from visil.collection.database import FileDatabase
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
 
@@ -167,7 +168,7 @@ def no_wal(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
 
 @pytest.mark.usefixtures("no_wal")
 def test_a_catalogue_where_nothing_can_be_made_beside_it(folder: Path) -> None:
-    catalogue = Catalogue(folder / "catalogue.sqlite")
+    catalogue = Catalogue(FileDatabase(folder / "catalogue.sqlite"))
     assert catalogue.count()[0] == 8
     with pytest.raises(IndexFolderError, match="cannot be written to"):
         catalogue.set_fact("a", "b")
@@ -179,7 +180,7 @@ def test_a_catalogue_that_its_writer_left_open_is_not_read_without_its_end(folde
     """Its latest entries stand in the other file."""
     (folder / "catalogue.sqlite-wal").write_bytes(b"x" * 100)
     with pytest.raises(IndexFolderError, match="open it once where it can be written to"):
-        Catalogue(folder / "catalogue.sqlite")
+        Catalogue(FileDatabase(folder / "catalogue.sqlite"))
 
 
 def test_a_reader_without_rights_sees_what_the_owner_does_meanwhile(
@@ -187,9 +188,9 @@ def test_a_reader_without_rights_sees_what_the_owner_does_meanwhile(
 ) -> None:
     with monkeypatch.context() as patch:
         refuse_wal(patch)
-        reader = Catalogue(folder / "catalogue.sqlite")
+        reader = Catalogue(FileDatabase(folder / "catalogue.sqlite"))
         assert reader.count()[0] == 8
-    owner = Catalogue(folder / "catalogue.sqlite")
+    owner = Catalogue(FileDatabase(folder / "catalogue.sqlite"))
     owner.set_fact("said", "since")
     assert reader.fact("said") == "since"
     owner.close()
@@ -202,4 +203,4 @@ def test_an_older_catalogue_is_not_migrated_where_it_cannot_be_written(
     monkeypatch.setattr("visil.collection.schema.FORMAT", 2)
     monkeypatch.setattr("visil.collection.database.can_write", lambda _: False)
     with pytest.raises(IndexFolderError, match="older visil; open it once where it can be written to"):
-        Catalogue(folder / "catalogue.sqlite")
+        Catalogue(FileDatabase(folder / "catalogue.sqlite"))

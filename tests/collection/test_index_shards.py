@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import visil
-from visil.cluster.making import create
-from visil.cluster.sharded import ShardedIndex
-from visil.collection.opening import opened
+from visil.collection.shards.create import create
 from visil.compare.visil import ViSiL
 
 from .conftest import Command
+from .inside import shards
 
 Damage = Callable[[Path, ViSiL], object]
 
@@ -77,15 +76,15 @@ def test_adding_to_shards(videos: Path, tmp_path: Path, built: Path, run: Comman
     assert run("shards", "create", many, "--shards", "3").out == f"{many}: 3 shards, 0 videos\n"
     assert run("add", many, files).out == "3 added, 0 unchanged, 0 failed\n"
     assert run("add", many, files).out == "0 added, 3 unchanged, 0 failed\n"
-    with opened(many, model=model) as index, visil.Index(built, model=model) as one:
-        assert isinstance(index, ShardedIndex)
+    with visil.Index(many, model=model) as index, visil.Index(built, model=model) as one:
+        assert len(shards(index).connection.locations) == 3
         for video in index.catalogue.videos():
             assert index.store.path(video.id).read_bytes() == one.store.path(video.id).read_bytes()
     shutil.copy(files / "retina.mp4", files / "again.mp4")  # known content under another name
     shutil.copy(files / "retina.mp4", files / "astronaut.mp4")  # another content under a known name
     (files / "motorcycle_left.mp4").write_bytes(b"no video")
     assert run("add", many, files).out.startswith("0 added, 3 unchanged, 1 failed\n")
-    with opened(many, model=model) as index:
+    with visil.Index(many, model=model) as index:
         (only,) = index.catalogue.videos()
         assert index.catalogue.paths(only.id) == [
             os.fspath(files / name) for name in ("again.mp4", "astronaut.mp4", "retina.mp4")
@@ -113,13 +112,14 @@ def _edit(many: Path, **changes: object) -> None:
 
 def _double(many: Path, model: ViSiL) -> None:
     """A video of one shard in another as well."""
-    with ShardedIndex(many, model=model) as index:
+    with visil.Index(many, model=model) as index:
         video = next(index.catalogue.videos())
-        source = index.catalogue.where(video.id)
+        source = shards(index).members.where(video.id)
         assert source is not None
         target = (source + 1) % 3
-        index.shards.call(target, "take", video.id, index.store.path(video.id))
-        index.shards.call(target, "put", index.shards.call(source, "entry", video.id))
+        connection = shards(index).connection
+        connection.call(target, "take", video.id, index.store.path(video.id))
+        connection.call(target, "put", connection.call(source, "entry", video.id))
 
 
 def _another_model(many: Path, _: ViSiL) -> None:
@@ -221,7 +221,7 @@ def test_a_collection_becomes_a_shard(many: Path, folder: Path, videos: Path, ru
     assert "and so does" in run("shards", "add", many, folder).line
     some = [os.fspath(path) for path in sorted((videos / "alone").iterdir())]
     run("remove", many, *some)
-    with opened(folder) as index:
+    with visil.Index(folder) as index:
         others = [video.path for video in index.catalogue.videos() if video.path not in some]
     run("remove", folder, *others)
     before = run("search", many, videos / "alone" / "retina.mp4", "--json").json
@@ -235,7 +235,7 @@ def test_a_collection_becomes_a_shard(many: Path, folder: Path, videos: Path, ru
 
 
 def test_features_of_shards_can_be_read_as_one_store(many: Path, folder: Path, model: ViSiL) -> None:
-    with opened(many, model=model) as index, visil.Index(folder, model=model) as one:
+    with visil.Index(many, model=model) as index, visil.Index(folder, model=model) as one:
         for video in one.catalogue.videos():
             mine, theirs = index.store.read(video.id), one.store.read(video.id)
             np.testing.assert_array_equal(mine.vectors.numpy(), theirs.vectors.numpy())

@@ -12,11 +12,13 @@ import pytest
 
 import visil
 from visil.collection.candidates import CandidateIndex
+from visil.collection.part import Part
 from visil.collection.store import WARNINGS
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
 
 from .conftest import Command, Start
+from .inside import candidates
 
 HARM: dict[str, Callable[[Path], object]] = {
     "missing": lambda path: path.unlink(),
@@ -124,14 +126,14 @@ def test_what_is_left_out_is_tried_again_only_when_its_file_changes(
     for _ in range(3):
         with visil.Index(folder, model=model) as index:
             for _ in range(2):
-                assert index.refresh().numbers == set(index.catalogue.numbers()) - {
+                assert candidates(index).numbers == set(index.catalogue.numbers()) - {
                     index.video(str(victim)).number
                 }
     assert saved == [7]
     shutil.copy(backup, file)
     for _ in range(2):
         with visil.Index(folder, model=model) as index:
-            assert index.refresh().numbers == set(index.catalogue.numbers())
+            assert candidates(index).numbers == set(index.catalogue.numbers())
     assert saved == [7, 8]
 
 
@@ -141,15 +143,15 @@ def test_two_that_are_left_out_one_after_the_other_are_both_remembered(
     harmed(folder, model, videos / "alone" / "retina.mp4", "missing")
     (folder / "frames.json").unlink()
     with visil.Index(folder, model=model) as index:
-        assert len(index.refresh().numbers) == 7
+        assert len(candidates(index).numbers) == 7
         film = Path(shutil.copy(videos / "alone" / "retina.mp4", tmp_path / "film.mp4"))
         with film.open("ab") as file:
             file.write(b"another video to us")
-        monkeypatch.setattr(visil.Index, "refresh", lambda _: None)
+        monkeypatch.setattr(Part, "catch_up", lambda _: None)
         assert index.add(film).added == 1
         monkeypatch.undo()
         index.store.path(index.video(str(film)).id).unlink()
-        assert len(index.refresh().numbers) == 7
+        assert len(candidates(index).numbers) == 7
     monkeypatch.setattr(CandidateIndex, "save", lambda _: pytest.fail("nothing has changed"))
     with visil.Index(folder, model=model) as index:
-        assert len(index.refresh().numbers) == 7
+        assert len(candidates(index).numbers) == 7

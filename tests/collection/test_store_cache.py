@@ -14,11 +14,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collection.inside import part, remote
 from collection.stored import features, fill, identity, put
+from visil.collection import Index
 from visil.collection.background import middle_frame
 from visil.collection.ranged import RangedFeatures
-from visil.collection.remote import RemoteIndex
 from visil.collection.remote_cache import LocalCache, cache_limit
+from visil.collection.remote_features import RemoteFeatures
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, UsageError
@@ -132,39 +134,52 @@ def test_what_is_no_feature_file_by_range() -> None:
             RangedFeatures(lambda start, stop, data=data: data[start:stop]).middle()  # type: ignore[misc]
 
 
+def cache_of(index: Index) -> LocalCache:
+    """What this machine keeps of a collection on a store."""
+    assert isinstance(index.store, RemoteFeatures)
+    return index.store.cache
+
+
+def placed_name(index: Index, video: str) -> str:
+    """The object that holds a video's features."""
+    placed = remote(index).database.placed(video)
+    assert placed is not None
+    return placed.name
+
+
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: ViSiL) -> Iterator[RemoteIndex]:
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: ViSiL) -> Iterator[Index]:
     """Forty videos at a URL, opened on a machine that has nothing of them."""
     fsspec.filesystem("memory").store.clear()
     monkeypatch.setenv("VISIL_CACHE", str(tmp_path / "here"))
-    with RemoteIndex(URL, model=model) as writer:
+    with Index(URL, model=model) as writer:
         fill(writer, [f"video {i}" for i in range(40)])
-        writer._kept()
+        part(writer).keep()
         writer.refresh()
     monkeypatch.setenv("VISIL_CACHE", str(tmp_path / "there"))
-    with RemoteIndex(URL, model=model, create=False) as opened:
+    with Index(URL, model=model, create=False) as opened:
         yield opened
 
 
 @pytest.fixture
-def read(index: RemoteIndex, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+def read(index: Index, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """What is read from the store from here on: (name, bytes)."""
     seen: list[tuple[str, int]] = []
-    plain = index.objects.read
+    plain = remote(index).objects.read
 
     def counted(name: str, *span: int) -> bytes:
         data = plain(name, *span)
         seen.append((name, len(data)))
         return data
 
-    monkeypatch.setattr(index.objects, "read", counted)
+    monkeypatch.setattr(remote(index).objects, "read", counted)
     return seen
 
 
 def test_a_search_reads_its_candidates_and_glimpses_at_the_rest(
-    index: RemoteIndex, read: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    index: Index, read: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("visil.collection.collection.CANDIDATES", 4)
+    monkeypatch.setattr("visil.collection.index.CANDIDATES", 4)
     monkeypatch.setattr("visil.collection.remote_features.SMALL", 0)
     query = features(int(identity("video 7")[:6], 16))
     assert index.search(query, 1)[0].id == identity("video 7")
@@ -179,20 +194,20 @@ def test_a_search_reads_its_candidates_and_glimpses_at_the_rest(
 
 
 def test_a_cache_that_is_too_small_costs_time_and_nothing_else(
-    index: RemoteIndex, read: list[tuple[str, int]]
+    index: Index, read: list[tuple[str, int]]
 ) -> None:
     expected = [hit.id for hit in index.search(identity("video 3"), 5, exhaustive=True)]
-    index.store.cache.limit = 100_000  # three of forty
-    index.store.cache._evict()
+    cache_of(index).limit = 100_000  # three of forty
+    cache_of(index)._evict()
     read.clear()
     assert [hit.id for hit in index.search(identity("video 3"), 5, exhaustive=True)] == expected
     assert len({name for name, _ in read if name.startswith("features/")}) > 30
-    index.store.cache._evict()
-    files = [path for path in index.store.cache.folder.rglob("*") if path.is_file()]
+    cache_of(index)._evict()
+    files = [path for path in cache_of(index).folder.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 100_000
 
 
-def test_many_threads_fetch_the_same(index: RemoteIndex) -> None:
+def test_many_threads_fetch_the_same(index: Index) -> None:
     videos = list(index.catalogue.videos())[:5]
     wrong: list[Any] = []
 
@@ -207,32 +222,32 @@ def test_many_threads_fetch_the_same(index: RemoteIndex) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-    assert not list(index.store.cache.folder.rglob("*.fetching"))
+    assert not list(cache_of(index).folder.rglob("*.fetching"))
 
 
 def test_damage_on_the_way_is_noticed(
-    index: RemoteIndex, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    index: Index, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    placed = index.catalogue.placed(identity("video 3"))
+    placed = remote(index).database.placed(identity("video 3"))
     assert placed is not None
-    plain = index.objects.read
+    plain = remote(index).objects.read
 
     def flipped(name: str, *span: int) -> bytes:
         data = plain(name, *span)
         return data[:-1] + bytes([data[-1] ^ 1]) if name == placed.name else data
 
-    monkeypatch.setattr(index.objects, "read", flipped)
+    monkeypatch.setattr(remote(index).objects, "read", flipped)
     found = {hit.id for hit in index.search(identity("video 1"), 40, exhaustive=True)}
     assert found == {identity(f"video {i}") for i in range(40) if i != 3}
     assert f"video 3.mp4 is left out: {URL}/{placed.name}: is damaged" in caplog.text
-    assert not index.store.cache.has(placed.name)
+    assert not cache_of(index).has(placed.name)
     assert [problem.what for problem in index.verify()] == ["/videos/video 3.mp4"]
 
 
-def test_a_missing_object_costs_one_video(index: RemoteIndex, caplog: pytest.LogCaptureFixture) -> None:
-    placed = index.catalogue.placed(identity("video 3"))
+def test_a_missing_object_costs_one_video(index: Index, caplog: pytest.LogCaptureFixture) -> None:
+    placed = remote(index).database.placed(identity("video 3"))
     assert placed is not None
-    index.objects.delete([placed.name])
+    remote(index).objects.delete([placed.name])
     found = {hit.id for hit in index.search(identity("video 1"), 40, exhaustive=True)}
     assert found == {identity(f"video {i}") for i in range(40) if i != 3}
     assert f"{placed.name}: is missing; `visil verify --repair` takes it out, adding mends it" in caplog.text
@@ -246,22 +261,20 @@ def test_a_missing_object_costs_one_video(index: RemoteIndex, caplog: pytest.Log
     assert index.search(features(5), 1)[0].id == identity("video 3")
 
 
-def test_what_nothing_names_is_swept_when_it_is_old(
-    index: RemoteIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index.objects.create("features/ab/abcd-0000.safetensors", b"left over")
+def test_what_nothing_names_is_swept_when_it_is_old(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote(index).objects.create("features/ab/abcd-0000.safetensors", b"left over")
     assert index.verify() == []  # somebody may be about to name it
-    monkeypatch.setattr("visil.collection.remote.GRACE_S", -1.0)
+    monkeypatch.setattr("visil.collection.remote_storage.GRACE_S", -1.0)
     assert [p.what for p in index.verify(repair=True)] == ["features/ab/abcd-0000.safetensors"]
     assert index.verify() == []
 
 
 def test_features_cleared_away_between_two_steps_are_fetched_again(
-    index: RemoteIndex, read: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    index: Index, read: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     video = identity("video 3")
-    expected, name = index.store.read(video).vectors, index.store.fetched(video).name
-    cache, has = index.store.cache, LocalCache.has
+    expected, name = index.store.read(video).vectors, placed_name(index, video)
+    cache, has = cache_of(index), LocalCache.has
 
     def seen_and_gone(self: LocalCache, asked: str) -> bool:
         there = has(self, asked)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,15 @@ fsspec = pytest.importorskip("fsspec", reason="needs the extra visil[store]")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from collection.inside import part, remote  # noqa: E402
 from collection.stored import features, fill, identity, put  # noqa: E402
 from visil.collection import Index  # noqa: E402
 from visil.collection.catalogue import Catalogue, NewVideo  # noqa: E402
+from visil.collection.database import Database  # noqa: E402
 from visil.collection.identity import Stamp  # noqa: E402
-from visil.collection.opening import opened  # noqa: E402
-from visil.collection.remote import RemoteIndex  # noqa: E402
 from visil.collection.remote_merge import memory, merged  # noqa: E402
 from visil.collection.remote_objects import Objects, StoreError  # noqa: E402
+from visil.collection.storage import FolderStorage  # noqa: E402
 from visil.compare.visil import ViSiL  # noqa: E402
 from visil.errors import IndexFolderError, UsageError  # noqa: E402
 from visil.model.codes import Codes  # noqa: E402
@@ -46,10 +47,8 @@ def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
     return lambda: monkeypatch.setenv("VISIL_CACHE", str(tmp_path / f"machine-{next(numbers)}"))
 
 
-def at(url: str, model: ViSiL, **options: Any) -> RemoteIndex:
-    index = opened(url, model=model, **options)
-    assert isinstance(index, RemoteIndex)
-    return index
+def at(url: str, model: ViSiL, **options: Any) -> Index:
+    return Index(url, model=model, **options)
 
 
 def answers(index: Index) -> list[Any]:
@@ -69,7 +68,7 @@ def check_whole(model: ViSiL) -> set[str]:
     """Everything that the newest catalogue names is there and sound. Returns the videos."""
     with at(URL, model, create=False) as index:
         assert index.verify() == []
-        assert index.catalogue.objects() <= names_on_store()
+        assert remote(index).database.objects() <= names_on_store()
         return {video.id for video in index.catalogue.videos()}
 
 
@@ -90,7 +89,7 @@ def test_answers_are_those_of_a_folder(
         assert answers(again) == expected
         state = again.info()
         assert (state.folder, state.codes, state.videos, state.frames) == (URL, codes, 6, 30)
-        assert state.bytes == sum(size for size, _ in again.objects.sizes("features").values())
+        assert state.bytes == sum(size for size, _ in remote(again).objects.sizes("features").values())
         assert not (again.folder / "catalogue.sqlite").exists()
 
 
@@ -99,8 +98,8 @@ def test_nothing_is_there_for_others_before_it_is_published(model: ViSiL) -> Non
         fill(writer, ["cat", "dog"])
         with at(URL, model, create=False) as reader:
             assert len(reader) == 0
-            writer.catalogue.publish()
-            reader.reload()
+            part(writer).keep()
+            part(reader).renew(0.0)
             assert len(reader) == 2
 
 
@@ -119,9 +118,9 @@ def test_two_writers_keep_each_others_work(model: ViSiL) -> None:
     with at(URL, model) as index:
         assert index.catalogue.verdicts() == {tuple(sorted((identity("cat"), identity("dog")))): "different"}
         # Of the two uploads of "ant", and of what was removed, nothing is left behind.
-        assert {
-            name for name in names_on_store() if name.startswith("features/")
-        } == index.catalogue.objects()
+        assert {name for name in names_on_store() if name.startswith("features/")} == remote(
+            index
+        ).database.objects()
         for name, seed in (
             ("pig", 1),
             ("bee", 3),
@@ -132,10 +131,10 @@ def test_two_writers_keep_each_others_work(model: ViSiL) -> None:
 def test_the_second_of_two_makers_gives_way(model: ViSiL) -> None:
     with at(URL, model, codes="int8") as one:
         two = at(URL, model)  # sees nothing settled yet
-        two.store.codes = two._codes("binary", settle=True)
+        part(two).settle_codes("binary")
         put(two, "dog", features(1))
         put(one, "cat", features(0))
-        one.catalogue.publish()
+        part(one).keep()
         with pytest.raises(IndexFolderError, match=r"all\.visil: another process .* codes is int8 now"):
             two.close()
     assert check_whole(model) == {identity("cat")}
@@ -158,7 +157,7 @@ def test_killed_at_every_request(change: str, model: ViSiL, monkeypatch: pytest.
         with at(URL, model) as index:
             if change == "add":
                 put(index, "hen", features(1))
-                index.catalogue.publish()
+                part(index).keep()
                 put(index, "cow", features(2))
             else:
                 index.remove([identity("dog")])
@@ -205,7 +204,7 @@ def test_an_answer_that_was_lost_counts(model: ViSiL, monkeypatch: pytest.Monkey
     """The store wrote the catalogue, the connection dropped: the second attempt meets the first one's object."""
     with at(URL, model) as index:
         fill(index, ["cat"])
-        write = index.objects._fs.pipe_file
+        write = remote(index).objects._fs.pipe_file
         dropped: list[str] = []
 
         def dropping(path: str, data: bytes, **options: Any) -> None:
@@ -214,10 +213,10 @@ def test_an_answer_that_was_lost_counts(model: ViSiL, monkeypatch: pytest.Monkey
                 dropped.append(path)
                 raise ConnectionResetError
 
-        monkeypatch.setattr(index.objects._fs, "pipe_file", dropping)
-        index.catalogue.publish()
+        monkeypatch.setattr(remote(index).objects._fs, "pipe_file", dropping)
+        part(index).keep()
         assert dropped
-        assert index.catalogue.generation == 1
+        assert remote(index).database.generation == 1
     assert check_whole(model) == {identity("cat")}
 
 
@@ -227,23 +226,23 @@ def test_features_that_could_not_be_sent_are_never_named(
     """The store takes the catalogue but no features: nothing is published, however often it is tried."""
     with at(URL, model) as index:
         fill(index, ["cat"])
-        index.catalogue.publish()
-        send = index.objects.upload
+        part(index).keep()
+        send = remote(index).objects.upload
         refused = StoreError("it", "no")
 
         def refusing(name: str, file: Path) -> None:
             raise refused
 
-        monkeypatch.setattr(index.objects, "upload", refusing)
+        monkeypatch.setattr(remote(index).objects, "upload", refusing)
         put(index, "dog", features(1))
         for _ in range(2):
             with pytest.raises(StoreError):
-                index.catalogue.publish()
+                part(index).keep()
             assert check_whole(model) == {identity("cat")}
-        monkeypatch.setattr(index.objects, "upload", send)
-        index.catalogue.publish()
+        monkeypatch.setattr(remote(index).objects, "upload", send)
+        part(index).keep()
         assert check_whole(model) == {identity("cat"), identity("dog")}
-        assert not list(index.store.cache.folder.rglob("*.sending"))
+        assert not list((index.folder / "cache").rglob("*.sending"))
 
 
 def test_a_store_that_overwrites_is_refused(model: ViSiL, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,8 +250,8 @@ def test_a_store_that_overwrites_is_refused(model: ViSiL, monkeypatch: pytest.Mo
         pass
     index = at(URL, model)
     put(index, "cat", features(0))
-    write = index.objects._fs.pipe_file
-    monkeypatch.setattr(index.objects._fs, "pipe_file", lambda path, data, **_: write(path, data))
+    write = remote(index).objects._fs.pipe_file
+    monkeypatch.setattr(remote(index).objects._fs, "pipe_file", lambda path, data, **_: write(path, data))
     with pytest.raises(StoreError, match="overwrites objects that it was told not to"):
         index.close()
     assert not [name for name in names_on_store() if name.startswith("catalogue/")]
@@ -308,8 +307,8 @@ def test_without_the_extra_one_line_says_what_to_install(
 
 
 def test_a_file_url_is_a_folder(model: ViSiL, tmp_path: Path) -> None:
-    with opened((tmp_path / "a b.visil").as_uri(), model=model) as index:
-        assert type(index) is Index
+    with Index((tmp_path / "a b.visil").as_uri(), model=model) as index:
+        assert isinstance(part(index).storage, FolderStorage)
         assert index.folder == tmp_path / "a b.visil"
 
 
@@ -328,12 +327,24 @@ def changes(paths: list[str], content: list[str], own: list[str]) -> st.SearchSt
     return st.lists(st.one_of(adds, fails, removes, st.tuples(st.just("judge"), words)), max_size=6)
 
 
-class Plain(Catalogue):
-    """A catalogue on a given connection."""
+class InMemory(Database):
+    """On the bytes of a catalogue, or a given connection."""
 
-    def __init__(self, data: bytes | None) -> None:
-        self.path, self.readonly, self._frozen, self._lock = Path("x"), False, None, threading.RLock()
-        self._db = memory(data, "x")
+    def __init__(self, data: bytes | sqlite3.Connection | None) -> None:
+        super().__init__("x")
+        self._db = data if isinstance(data, sqlite3.Connection) else memory(data, "x")
+
+    def serialized(self) -> bytes:
+        return self._db.serialize()
+
+
+class Plain(Catalogue):
+    """A catalogue that says what is in it."""
+
+    database: InMemory
+
+    def __init__(self, data: bytes | sqlite3.Connection | None) -> None:
+        super().__init__(InMemory(data))
 
     def do(self, change: Change) -> None:
         match change:
@@ -348,13 +359,15 @@ class Plain(Catalogue):
                 self.judge(content, "f" * 32, verdict)
 
     def _place(self, content: str) -> None:
-        self._db.execute(
-            "INSERT OR REPLACE INTO objects VALUES (?, ?, 1, 1)", (content, f"{content} {id(self)}")
+        self.database.rows(
+            "INSERT OR REPLACE INTO objects VALUES (?, ?, 1, 1)", content, f"{content} {id(self)}"
         )
 
     def state(self) -> tuple[Any, ...]:
-        files = set(self.rows("SELECT f.path, v.id FROM files f JOIN videos v ON v.number = f.video"))
-        videos = {row[0] for row in self.rows("SELECT id FROM videos")}
+        files = set(
+            self.database.rows("SELECT f.path, v.id FROM files f JOIN videos v ON v.number = f.video")
+        )
+        videos = {row[0] for row in self.database.rows("SELECT id FROM videos")}
         return files, videos, {f.path for f in self.failures()}, self.verdicts()
 
 
@@ -370,7 +383,7 @@ def test_two_histories_become_one(base: list[Change], one: list[Change], two: li
     with patch("os.path.lexists", return_value=True):  # no file here was moved
         for change in base:
             start.do(change)
-        common = start._db.serialize()
+        common = start.database.serialized()
         ours, theirs, both = Plain(common), Plain(common), Plain(common)
         for change in one:
             ours.do(change)
@@ -378,9 +391,10 @@ def test_two_histories_become_one(base: list[Change], one: list[Change], two: li
             theirs.do(change)
         for change in [*one, *two]:
             both.do(change)
-    result = Plain(None)
-    result._db, unused = merged(ours._db.serialize(), common, theirs._db.serialize(), "x")
+    history = (ours.database.serialized(), common, theirs.database.serialized())
+    connection, unused = merged(*history, "x")
+    result = Plain(connection)
     assert result.state() == both.state()
-    named = {row[0] for row in result.rows("SELECT object FROM objects")}
+    named = {row[0] for row in result.database.rows("SELECT object FROM objects")}
     assert {name.split()[0] for name in named} == result.state()[1]
     assert not named & set(unused)

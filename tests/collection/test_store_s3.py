@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ moto_server = pytest.importorskip("moto.server", reason="moto[server] is the S3 
 
 from collection.conftest import Command  # noqa: E402
 from collection.faulty_proxy import Fault, FaultyProxy  # noqa: E402
+from collection.inside import part, remote  # noqa: E402
 from collection.stored import features, fill, identity, put  # noqa: E402
 from synthetic import write_video  # noqa: E402
-from visil.collection.remote import RemoteIndex  # noqa: E402
+from visil.collection import Index  # noqa: E402
 from visil.collection.remote_objects import Objects, Patience, StoreError  # noqa: E402
 from visil.compare.visil import ViSiL  # noqa: E402
 
@@ -56,8 +58,9 @@ def proxy(whole_proxy: FaultyProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return whole_proxy
 
 
-def at(model: ViSiL, url: str = URL, patience: Patience = PATIENT, *, create: bool = True) -> RemoteIndex:
-    return RemoteIndex(url, model=model, patience=patience, create=create)
+def at(model: ViSiL, url: str = URL, patience: Patience = PATIENT, *, create: bool = True) -> Index:
+    with patch.object(Patience, "usual", lambda: patience):
+        return Index(url, model=model, create=create)
 
 
 def found(model: ViSiL, patience: Patience) -> list[str]:
@@ -99,7 +102,7 @@ def test_trouble_that_passes_is_not_noticed(
 )
 def test_trouble_that_stays_is_one_line(fault: Fault, words: str, proxy: FaultyProxy, model: ViSiL) -> None:
     index = at(model, create=False)
-    index.objects.patience = SHORT
+    remote(index).objects.patience = SHORT
     proxy.first(1000, fault, "features", "GET")
     with pytest.raises(StoreError) as failed:
         index.search(identity("cat"), 2)
@@ -113,7 +116,7 @@ def test_an_object_that_is_not_there_costs_one_video(
     proxy: FaultyProxy, model: ViSiL, caplog: pytest.LogCaptureFixture
 ) -> None:
     with at(model, create=False) as index:
-        placed = index.catalogue.placed(identity("cat copy"))
+        placed = remote(index).database.placed(identity("cat copy"))
         assert placed is not None
         proxy.first(1000, Fault(status=404), placed.name)
         hits = [hit.id for hit in index.search(identity("cat"), 6)]
@@ -128,7 +131,7 @@ def test_writing_through_trouble(proxy: FaultyProxy, model: ViSiL) -> None:
     proxy.choose = lambda method, _path: next(faults) if method == "PUT" else None
     with at(model, "s3://bucket/through.visil") as index:
         fill(index, ["cat", "cat copy", "dog"])
-        index.catalogue.publish()
+        part(index).keep()
         put(index, "hen", features(1))
     proxy.first(0, Fault())
     with at(model, "s3://bucket/through.visil", create=False) as index:
@@ -136,15 +139,15 @@ def test_writing_through_trouble(proxy: FaultyProxy, model: ViSiL) -> None:
         assert {video.id for video in index.catalogue.videos()} == {
             identity(name) for name in ("cat", "cat copy", "dog", "hen")
         }
-        assert set(index.objects.sizes("features")) == index.catalogue.objects()
-        assert index.catalogue.generation == 2
+        assert set(remote(index).objects.sizes("features")) == remote(index).database.objects()
+        assert remote(index).database.generation == 2
 
 
 def test_a_store_that_goes_away_keeps_what_was_published(proxy: FaultyProxy, model: ViSiL) -> None:
     index = at(model, "s3://bucket/away.visil")
     fill(index, ["cat"])
-    index.catalogue.publish()
-    index.objects.patience = SHORT
+    part(index).keep()
+    remote(index).objects.patience = SHORT
     proxy.first(1000, Fault(cut=0))
     put(index, "dog", features(1))
     with pytest.raises(StoreError, match="no answer from the store"):

@@ -17,6 +17,7 @@ import pytest
 import visil
 from synthetic import write_video
 from visil.cli import main
+from visil.collection.shards.create import create
 from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene
 from visil.evaluation import DATASETS
@@ -33,7 +34,7 @@ def model() -> ViSiL:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], model: ViSiL) -> Command:
     """The command in this process: exit status, standard output, standard error."""
-    monkeypatch.setattr("visil.collection.collection.load", lambda _=None: model)
+    monkeypatch.setattr("visil.collection.model.load", lambda _=None: model)
 
     def command(*arguments: str | os.PathLike[str]) -> tuple[int, str, str]:
         monkeypatch.setattr(
@@ -143,6 +144,50 @@ def test_from_videos_then_from_scores_and_index(
     from_index = read(run(*common, "--index", index)[1])
     for name in ("DSVR", "CSVR", "ISVR", "queries", "videos"):
         assert answer[name] == again[name] == from_index[name]
+
+
+def figures(run: Command, annotations: Path, *options: str | os.PathLike[str]) -> dict[str, Any]:
+    """What is evaluated, without what is said about the files."""
+    status, out, err = run("fivr-5k", "--annotations", annotations / "fivr.pickle", "--json", *options)
+    assert (status, err) == (0, "")
+    return {key: value for key, value in read(out).items() if key not in ("failed", "annotations")}
+
+
+@pytest.fixture(scope="module")
+def collection(videos: Path, model: ViSiL, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of the videos, in one folder."""
+    folder = tmp_path_factory.mktemp("collection") / "one.visil"
+    with visil.Index(folder, model=model) as index:
+        assert index.add(videos).added == 3
+    return folder
+
+
+def test_from_shards(run: Command, annotations: Path, collection: Path, tmp_path: Path) -> None:
+    create(tmp_path / "many.visil", 2, source=collection)
+    expected = figures(run, annotations, "--index", collection)
+    assert (expected["DSVR"], expected["videos"]) == (1, 3)
+    assert figures(run, annotations, "--index", tmp_path / "many.visil") == expected
+
+
+def test_from_a_url(
+    run: Command,
+    annotations: Path,
+    videos: Path,
+    collection: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Features kept on a store while videos are evaluated, and then evaluated from there; no folder appears here."""
+    pytest.importorskip("fsspec", reason="needs the extra visil[store]")
+    monkeypatch.setenv("VISIL_CACHE", str(tmp_path / "cache"))
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    url = f"memory://{tmp_path.name}/features.visil"
+    expected = figures(run, annotations, "--index", collection)
+    assert figures(run, annotations, "--videos", videos, "--index", url) == expected
+    assert figures(run, annotations, "--index", url) == expected
+    assert list(here.iterdir()) == []
 
 
 def test_segments_from_videos(run: Command, annotations: Path, videos: Path, tmp_path: Path) -> None:

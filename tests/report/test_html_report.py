@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from PIL import Image as pillow
 
+from collection.inside import part
 from visil.collection import Duplicates, Group, Index, Pair, Video
 from visil.demo import photograph, render_scene, write_video
 from visil.errors import UsageError
@@ -183,7 +184,7 @@ def test_a_video_that_is_gone_or_changed_gets_a_placeholder(index: Index, made: 
 
 def test_features_that_are_gone_leave_out_the_matrix(index: Index, tmp_path: Path) -> None:
     found = duplicates_of(index)
-    index.store.remove(found.groups[0].videos[1].id)
+    part(index).store.remove(found.groups[0].videos[1].id)
     _, page = report(index, found, tmp_path)
     assert page.text.count("No matrix") == 2
     assert len(page.all("image")) == 1
@@ -274,7 +275,7 @@ def test_a_file_that_was_only_touched_keeps_its_picture(index: Index, tmp_path: 
     a, b, *_ = videos_of(index)
     copy = tmp_path / "copy.mp4"
     shutil.copy(a.path, copy)
-    with index.catalogue.writing() as db:
+    with part(index).catalogue.database.writing() as db:
         db.execute("UPDATE files SET path = ? WHERE path = ?", (os.fsencode(copy), os.fsencode(a.path)))
     a = index.video(a.id)
     found = Duplicates([Group([a, b], [], a.id, "x")], [])

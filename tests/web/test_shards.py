@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import visil
-from visil.cluster.making import create
+from visil.collection.shards.create import create
 from visil.errors import UsageError
 from visil.web.settings import settle
 

@@ -69,9 +69,9 @@ def add(
 ) -> None:
     """Add files and folders. Run it again to resume, or to take in what is new or changed."""
     choose_device(device)
+    from visil.collection import Index
     from visil.collection.discover import read_list, read_list_file
-    from visil.collection.fast_decoding import decode_fast
-    from visil.collection.opening import opened
+    from visil.collection.extraction import decode_fast
     from visil.model.codes import checked
     from visil.video.decoders import decode_with
 
@@ -90,19 +90,21 @@ def add(
     kind = None if codes is None else checked(codes.value)
     with (
         joined(ray, workers=workers, gpus=gpus_per_actor) as cluster,
-        opened(index, model=model, codes=kind) as collection,
+        Index(index, model=model, codes=kind) as collection,
         add_progress(quiet=as_json) as progress,
     ):
+        engine = None
         if cluster is not None:
             from visil.cluster.ray_extraction import over
 
-            collection.engine = over(cluster, workers=workers, gpus_per_actor=gpus_per_actor)
+            engine = over(cluster, workers=workers, gpus_per_actor=gpus_per_actor)
         report = collection.add(
             wanted,
             workers=workers,
             reference=reference,
             progress=progress,
             decode=decode,
+            engine=engine,
         )
     if as_json:
         failed = failures_as_json(report.failed)

@@ -17,9 +17,9 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """How many videos, frames and bytes; which model; how features are kept; what could not be read."""
-    from visil.collection.opening import opened
+    from visil.collection import Index
 
-    with opened(index, create=False) as collection:
+    with Index(index, create=False) as collection:
         state = collection.info()
     if as_json:
         print_json(state.to_dict())
@@ -41,9 +41,9 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Read everything in the collection and name what is damaged; exit status 1 where something is."""
-    from visil.collection.opening import opened
+    from visil.collection import Index
 
-    with opened(index, create=False) as collection:
+    with Index(index, create=False) as collection:
         problems = collection.verify(repair=repair)
     if as_json:
         print_json({"problems": [{"what": p.what, "reason": p.reason} for p in problems]})
@@ -62,9 +62,9 @@ def remove(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids or paths of videos.")],
 ) -> None:
     """Take videos out of the collection. The files themselves are never touched."""
-    from visil.collection.opening import opened
+    from visil.collection import Index
 
-    with opened(index, create=False) as collection:
+    with Index(index, create=False) as collection:
         typer.echo(f"{collection.remove(ids)} removed from the collection")
 
 
@@ -75,9 +75,9 @@ def judge(
     verdict: Annotated[str, typer.Argument(help="same, different, or undo.")],
 ) -> None:
     """Record that two videos are the same or not a match; `duplicates` respects it, also after renames."""
-    from visil.collection.opening import opened
+    from visil.collection import Index
 
-    with opened(index, create=False) as collection:
+    with Index(index, create=False) as collection:
         match verdict:
             case "same":
                 collection.judge(a, b, "same")

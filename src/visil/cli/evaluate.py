@@ -16,7 +16,8 @@ from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
-    from visil.evaluation import Evaluation, Extractor, Scoring, Task
+    from visil.collection.intake import Engine
+    from visil.evaluation import Evaluation, Scoring, Task
 
 
 class Dataset(StrEnum):
@@ -45,10 +46,10 @@ def evaluate(
         typer.Option(metavar="FILE", help="Scores instead of videos: JSON, {query: {target: score}}."),
     ] = None,
     index: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="FOLDER",
-            help="With --videos, where their features are kept; alone, a collection to evaluate.",
+            metavar="INDEX",
+            help="A folder or URL: with --videos, where their features are kept; alone, a collection to evaluate.",
         ),
     ] = None,
     model: Annotated[
@@ -103,7 +104,7 @@ def _run(
     videos: Path | None,
     pattern: str,
     scores: Path | None,
-    index: Path | None,
+    index: str | None,
     model: str | None,
     scored_only: bool,
     quiet: bool,
@@ -114,14 +115,14 @@ def _run(
     if scores is not None:
         return evaluate_scores(task, scores, scored_only=scored_only)
     scoring: Scoring = score_here
-    extractor: Extractor | None = None
+    engine: Engine | None = None
     if cluster is not None:
         from functools import partial
 
         from visil.cluster.ray_evaluation import spread_scores
         from visil.cluster.ray_extraction import over
 
-        scoring, extractor = partial(spread_scores, cluster), over(cluster)
+        scoring, engine = partial(spread_scores, cluster), over(cluster)
     with evaluation_progress(quiet) as (on_add, on_pairs):
         if videos is None:
             assert index is not None
@@ -134,7 +135,7 @@ def _run(
             model=model,
             on_add=on_add,
             on_pairs=on_pairs,
-            extractor=extractor,
+            engine=engine,
             scoring=scoring,
         )
 

@@ -93,21 +93,20 @@ def joined(address: str | None, *, workers: int | None = None, gpus: float = 0.0
 @contextmanager
 def opened_over(index: str, address: str | None, *, model: str | None = None) -> Iterator[Index]:
     """The collection, to be searched: opened here, or its shards by actors of the cluster at ``address``."""
-    from visil.collection.opening import opened
+    from visil.collection import Index
 
     if address is None:
-        with opened(index, model=model, create=False) as collection:
+        with Index(index, model=model, create=False) as collection:
             yield collection
         return
-    from visil.cluster.manifest import is_sharded
+    from visil.collection.shards.manifest import is_sharded
 
     if not is_sharded(index):
         raise IndexFolderError(index, "is not in shards, so there is nothing to spread; leave --ray out")
     with joined(address):
         from functools import partial
 
-        from visil.cluster.actors import RayShards
-        from visil.cluster.sharded import ShardedIndex
+        from visil.cluster.ray_connection import RayConnection
 
-        with ShardedIndex(index, model=model, connect=partial(RayShards, model=model)) as sharded:
+        with Index(index, model=model, connect=partial(RayConnection, model=model)) as sharded:
             yield sharded

@@ -76,8 +76,8 @@ def serve(
 
 def _check_cluster(index: Path, address: str) -> None:
     """A cluster that cannot be used is an error before the server starts; the server's engines then join it."""
-    from visil.cluster.manifest import is_sharded
-    from visil.cluster.serving import ADDRESS
+    from visil.cluster.ray_connection import ADDRESS
+    from visil.collection.shards.manifest import is_sharded
     from visil.errors import IndexFolderError
 
     if address == "local":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,7 @@ def create(
     ] = None,
 ) -> None:
     """A new sharded collection, empty or with all that another one knows; nothing is embedded again."""
-    from visil.cluster.making import create as make
+    from visil.collection.shards.create import create as make
     from visil.model.codes import checked
 
     if (shards is None) == (not at):
@@ -63,7 +64,7 @@ def add(
     ],
 ) -> None:
     """One shard more."""
-    from visil.cluster.making import add_shard
+    from visil.collection.shards.create import add_shard
 
     name = add_shard(index, location)
     typer.echo(
@@ -74,7 +75,7 @@ def add(
 @app.command("rebalance")
 def rebalance(index: IndexArgument) -> None:
     """Move every video to the shard that its content belongs to; stopped at any moment, run it again."""
-    from visil.cluster.moving import rebalance as move
+    from visil.collection.shards.rebalance import rebalance as move
 
     with count_progress("videos") as progress:
         moved = move(index, progress=progress)
@@ -87,11 +88,11 @@ def list_shards(
     as_json: AsJson = False,
 ) -> None:
     """Each shard with its videos, frames, bytes and location."""
-    from visil.cluster.sharded import ShardedIndex
+    from visil.collection.shards.parts import ShardedParts
 
-    with ShardedIndex(index) as collection:
-        facts, manifest = collection.facts(), collection.manifest
-        collection.catalogue.order()  # a video in two shards is an error now, not at the next search
+    with closing(ShardedParts(index)) as parts:
+        facts, manifest = parts.facts(measure=True), parts.manifest
+        parts.catalogue.order()  # a video in two shards is an error now, not at the next search
     if as_json:
         listed = [
             {

@@ -41,7 +41,7 @@ def spread_scores(
     if not queries:
         return Answers(Predictions({}))
     model = collection.model
-    location = os.fspath(collection.folder)
+    location = collection.location
     here = location if "://" in location else os.path.abspath(location)
     shared = ray.put((model if model.device.type == "cpu" else copy.deepcopy(model).cpu(), here, videos))
     runs = min(len(queries), RUNS_A_CPU * cluster.cpus)
@@ -69,13 +69,13 @@ def _score_run(shared: Any, run: int, runs: int) -> Answers:
     """In a process of the cluster: every ``runs``-th query from ``run`` on."""
     import torch
 
-    from visil.collection.opening import opened
+    from visil.collection import Index
     from visil.evaluation.scoring import find_segments, score_videos
 
     model, location, videos = shared
     torch.set_num_threads(1)
     own = videos.queries[run::runs]
-    with opened(location, create=False) as collection:
+    with Index(location, create=False) as collection:
         read = videos.reader(collection)
         if "segments" in videos.benchmark.measures:
             return find_segments(model, read, own, videos.candidates)

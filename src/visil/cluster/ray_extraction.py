@@ -4,11 +4,11 @@ Two streams of Ray Data for each window of files. The first hashes them where th
 which are new. The second decodes on CPUs and embeds on actors, with as little between them as the object stores' memory
 allows: Ray Data holds decoding back while embedding is behind. A video is decoded by one task.
 
-Features come back here, and this process alone writes: feature files and catalogue as in
-:mod:`visil.collection.extraction`.
-So nothing is doubled, whatever Ray runs twice: pieces are known by their first sample. Ray runs again what a dead
-process or node had under way. A video whose decoding ends its process each time is given up in that stream, with those
-that were decoded by the same task, and each goes into the next one, alone, up to ``TRIES`` times.
+Features come back here, and this process alone writes, by the same code as without a cluster
+(:mod:`visil.collection.intake`). So nothing is doubled, whatever Ray runs twice: pieces are known by their first
+sample. Ray runs again what a dead process or node had under way. A video whose decoding ends its process each time is
+given up in that stream, with those that were decoded by the same task, and each goes into the next one, alone, up to
+``TRIES`` times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import copy
 import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,17 +34,17 @@ from visil.cluster.ray_work import (
     Embedder,
     Ended,
     Errand,
-    Failed,
     Look,
     Sampled,
+    Unreadable,
     decode,
     look,
     looked,
     notes_of,
 )
-from visil.collection.extraction import NO_STAMP, Extraction, _failure, _Job, _Skipped
+from visil.collection.feature_writer import FeatureWriter
 from visil.collection.identity import Stamp, stamp_of
-from visil.collection.store import FeatureWriter
+from visil.collection.intake import CHANGED, NO_STAMP, Engine, Failed, Intake, Job, Known
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
 
@@ -93,7 +93,7 @@ class Pieces:
 class _Open:
     """A video that is to be decoded."""
 
-    job: _Job
+    job: Job
     look: Look
     lost: bool = False
     """What else this stream says about it is of no use: it will be read anew."""
@@ -108,72 +108,77 @@ class _Open:
         self.pieces = self.ended = self.job.writer = None
 
 
-def over(cluster: Cluster, *, workers: int | None = None, gpus_per_actor: float = 0.0) -> partial[Extraction]:
-    """What makes :meth:`visil.Index.add` run over a cluster: set it as the collection's ``engine``.
+def over(cluster: Cluster, *, workers: int | None = None, gpus_per_actor: float = 0.0) -> Engine:
+    """An engine for :meth:`visil.Index.add` that decodes and embeds over a cluster.
 
     ``workers`` is how many CPUs of the cluster to use, all by default; ``gpus_per_actor`` is the share of a GPU that
     each embedding actor has, 0 to embed on CPUs.
     """
-    make: Callable[..., Extraction] = RayExtraction
-    return partial(make, cluster=cluster, cluster_workers=workers, gpus_per_actor=gpus_per_actor)
+    return RayEngine(cluster, workers=workers, gpus_per_actor=gpus_per_actor)
 
 
-class RayExtraction(Extraction):
-    """One run of ``add`` over a cluster."""
+class RayEngine:
+    """:class:`visil.collection.intake.Engine` over a cluster."""
 
     def __init__(
         self,
-        *arguments: Any,
         cluster: Cluster,
-        cluster_workers: int | None = None,
+        *,
+        workers: int | None = None,
         gpus_per_actor: float = 0.0,
         window: int = WINDOW,
-        **options: Any,
     ) -> None:
-        """``cluster_workers`` is how many CPUs of the cluster to use; all by default."""
-        super().__init__(*arguments, **options)
-        self.cluster_workers = min(cluster_workers or cluster.cpus, cluster.cpus)
         self.cluster = cluster
+        self.workers = min(workers or cluster.cpus, cluster.cpus)
         self.gpus_per_actor = gpus_per_actor
         self.window = window
-        self._under_way: dict[int, _Open] = {}
-        self._streams = 0
 
-    def _run(self, todo: list[Path]) -> None:
+    def __call__(self, intake: Intake, files: list[Path]) -> None:
+        """All files, once."""
+        _Run(self, intake).run(files)
+
+
+class _Run:
+    """What one run has under way."""
+
+    def __init__(self, engine: RayEngine, intake: Intake) -> None:
         import ray
 
-        here = self.model.device.type == "cpu"
-        self._model_there = ray.put(self.model if here else copy.deepcopy(self.model).cpu())
+        self.engine = engine
+        self.cluster = engine.cluster
+        self.intake = intake
+        self.sampling = intake.model.config.sampling
+        self._under_way: dict[int, _Open] = {}
+        self._streams = 0
+        model = intake.model
+        self._model_there = ray.put(model if model.device.type == "cpu" else copy.deepcopy(model).cpu())
         self._attempts = (
             ray.remote(Attempts).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
         )
+
+    def run(self, files: list[Path]) -> None:
+        window = self.engine.window
         try:
-            with _data_settings(self.model.config.sampling.crop):
-                for start in range(0, len(todo), self.window):
-                    self._take_in(todo[start : start + self.window])
+            with _data_settings(self.sampling.crop):
+                for start in range(0, len(files), window):
+                    self._take_in(files[start : start + window])
         finally:
             for held in self._under_way.values():
                 held.discard()
-            self._under_way.clear()
 
     def _take_in(self, paths: list[Path]) -> None:
         fresh: list[tuple[Path, Stamp]] = []
         for path in paths:
             try:
-                stamp = stamp_of(path)
+                found = self.intake.look(path)
             except VideoError as error:
-                self._take(_failure(path, error.reason, None))
-                continue
-            known = self.catalogue.file(os.fspath(path))
-            reason = self.catalogue.failed_before(os.fspath(path), stamp)
-            if known is not None and known[1] == stamp:
-                self._take(_Skipped(path, stamp, known[0], same_file=True))
-            elif reason is not None:
-                self._fail(path, stamp, reason, None)
+                found = Failed.of(path, error.reason, None)
+            if isinstance(found, Stamp):
+                fresh.append((path, found))
             else:
-                fresh.append((path, stamp))
-        for number, found in enumerate(self._looks(fresh)):
-            self._settle(number, *fresh[found.number], found)
+                self.intake.settle(found)
+        for number, looked_at in enumerate(self._looks(fresh)):
+            self._settle(number, *fresh[looked_at.number], looked_at)
         while self._under_way:
             self._stream()
 
@@ -207,16 +212,13 @@ class RayExtraction(Extraction):
                     f"{path}: the node {found.node} of the cluster does not see this file: videos must lie "
                     "on a file system that all nodes have at the same place"
                 )
-            self._take(_failure(path, found.reason or "could not be read", None))
+            self.intake.settle(Failed.of(path, found.reason or "could not be read", None))
             return
-        copy = _Skipped(path, stamp, found.id, same_file=False)
-        if self.catalogue.has(found.id):
-            self._take(copy)
-        elif found.id in self._claims:
-            self._claims[found.id].append(copy)
-        else:
-            self._claims[found.id] = []
-            self._under_way[number] = _Open(_Job(path, stamp, found.id), found)
+        claimed = self.intake.claim(path, stamp, found.id)
+        if isinstance(claimed, Job):
+            self._under_way[number] = _Open(claimed, found)
+        elif isinstance(claimed, Known):
+            self.intake.settle(claimed)
 
     # ------------------------------------------------------------------ decoding and embedding
 
@@ -225,8 +227,8 @@ class RayExtraction(Extraction):
         import ray.data
 
         errands = list(self._errands())
-        sampling = self.model.config.sampling
-        actors = min(self.cluster.actors(self.cluster_workers, self.gpus_per_actor), len(errands))
+        gpus = self.engine.gpus_per_actor
+        actors = min(self.cluster.actors(self.engine.workers, gpus), len(errands))
         self._streams += 1
         rows = [
             {"errands": pickle.dumps(errand), "key": f"{self._streams} {number}"}
@@ -236,16 +238,16 @@ class RayExtraction(Extraction):
         data = (
             self._dataset(rows, len(rows))
             .flat_map(
-                partial(decode, sampling=sampling, attempts=self._attempts),
+                partial(decode, sampling=self.sampling, attempts=self._attempts),
                 num_cpus=1,
                 concurrency=self._decoders(len(errands)),
             )
             .map_batches(
                 Embedder,
-                fn_constructor_args=(self._model_there, self.gpus_per_actor),
+                fn_constructor_args=(self._model_there, gpus),
                 batch_size=1,
                 num_cpus=0,
-                num_gpus=self.gpus_per_actor or None,
+                num_gpus=gpus or None,
                 compute=ray.data.ActorPoolStrategy(
                     min_size=1,
                     max_size=actors,
@@ -265,16 +267,15 @@ class RayExtraction(Extraction):
                     assert vectors is not None
                     assert blank is not None
                     if held.pieces is None:
-                        held.job.writer = self.store.writer(held.job.id)
+                        held.job.writer = self.intake.writer(held.job)
                         held.pieces = Pieces(held.job.writer)
-                    self._frames += held.pieces.add(note.start, (vectors, note.timestamps, blank))
-                    self._tell(None)
+                    self.intake.embedded(held.pieces.add(note.start, (vectors, note.timestamps, blank)))
                 elif isinstance(note, Ended):
                     held.ended = note
-                elif isinstance(note, Failed):
+                elif isinstance(note, Unreadable):
                     held.discard()
                     del self._under_way[note.number]
-                    self._take(_failure(held.job.path, note.reason, held.job))
+                    self.intake.settle(Failed.of(held.job.path, note.reason, held.job))
                 else:
                     held.discard()
                     held.lost = True
@@ -289,13 +290,12 @@ class RayExtraction(Extraction):
         try:
             unchanged = stamp_of(held.job.path) == held.job.stamp
         except VideoError as error:
-            self._take(_failure(held.job.path, error.reason, held.job))
+            self.intake.settle(Failed.of(held.job.path, error.reason, held.job))
             return
         if unchanged:
-            self._finish(held.job, held.ended.duration, held.ended.damaged)
+            self.intake.finish(held.job, held.ended.duration, held.ended.damaged)
         else:
-            reason = "changed while it was read; add it again when it is whole"
-            self._take(_failure(held.job.path, reason, held.job))
+            self.intake.settle(Failed.of(held.job.path, CHANGED, held.job))
 
     def _count_the_lost(self) -> None:
         for number, held in list(self._under_way.items()):
@@ -305,7 +305,7 @@ class RayExtraction(Extraction):
             if held.tries >= TRIES:
                 del self._under_way[number]
                 reason = f"its decoding ended its process {TRIES} times: damaged, or too large for the memory"
-                self._fail(held.job.path, NO_STAMP, reason, held.job)
+                self.intake.settle(Failed(held.job.path, NO_STAMP, reason, held.job))
 
     def _errands(self) -> Iterator[list[Errand]]:
         """What each decoding task does: the long ones first, one each; then short ones, some together."""
@@ -327,7 +327,7 @@ class RayExtraction(Extraction):
     # ------------------------------------------------------------------ Ray Data
 
     def _decoders(self, tasks: int) -> int:
-        return max(1, min(self.cluster_workers, tasks))
+        return max(1, min(self.engine.workers, tasks))
 
     def _dataset(self, rows: list[dict[str, Any]], blocks: int) -> ray.data.Dataset:
         import ray.data

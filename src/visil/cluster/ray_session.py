@@ -197,11 +197,13 @@ def _versions(text: str) -> str:
 
 
 def _start(ray: Any, folder: str, workers: int | None) -> None:
+    from visil.kernels.cores import usable_cores
+
     try:
         with _no_chatter():
             ray.init(
                 address="local",
-                num_cpus=workers or len(os.sched_getaffinity(0)),
+                num_cpus=workers or usable_cores(),
                 object_store_memory=LOCAL_STORE_BYTES,
                 include_dashboard=False,
                 _node_ip_address="127.0.0.1",
@@ -283,9 +285,3 @@ def _check_nodes(ray: Any, address: str, nodes: list[dict[str, Any]], gpus: floa
             raise ClusterError(f"the node {asked[answer]} of the cluster {address} {wrong}")
         if warning is not None:
             logger.warning("the node %s of the cluster %s %s", asked[answer], address, warning)
-
-
-def in_cluster() -> bool:
-    """Whether this process has joined a cluster."""
-    ray = sys.modules.get("ray")
-    return ray is not None and bool(ray.is_initialized())

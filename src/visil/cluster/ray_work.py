@@ -82,7 +82,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Failed:
+class Unreadable:
     """A video that cannot be read."""
 
     number: int
@@ -96,7 +96,7 @@ class Lost:
     number: int
 
 
-Note = Sampled | Ended | Failed | Lost
+Note = Sampled | Ended | Unreadable | Lost
 
 
 class Attempts:
@@ -160,9 +160,9 @@ def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[R
                 yield from filling.add(number, start, frames)
                 start += len(frames)
     except VideoError as error:
-        filling.notes.append(Failed(number, error.reason))
+        filling.notes.append(Unreadable(number, error.reason))
     except Exception as error:
-        filling.notes.append(Failed(number, f"could not be read ({type(error).__name__}: {error})"))
+        filling.notes.append(Unreadable(number, f"could not be read ({type(error).__name__}: {error})"))
     else:
         filling.notes.append(Ended(number, start, stream.info, stream.duration, stream.damaged))
 

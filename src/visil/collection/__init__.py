@@ -1,16 +1,17 @@
-"""A collection of videos on disk: what is in it, what it shares, and where."""
+"""A collection of videos: what is in it, what it shares, and where."""
 
+from visil.collection.background import Background
 from visil.collection.catalogue import Failure, Video
-from visil.collection.collection import Index
-from visil.collection.condition import IndexInfo, Problem
 from visil.collection.duplicates import Duplicates, Group, Pair
-from visil.collection.extraction import AddProgress, AddReport
-from visil.collection.opening import opened
+from visil.collection.index import Index
+from visil.collection.intake import AddProgress, AddReport
 from visil.collection.search import Hit
+from visil.collection.state import IndexInfo, Problem
 
 __all__ = [
     "AddProgress",
     "AddReport",
+    "Background",
     "Duplicates",
     "Failure",
     "Group",
@@ -20,5 +21,4 @@ __all__ = [
     "Pair",
     "Problem",
     "Video",
-    "opened",
 ]

@@ -16,8 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.collection.catalogue import Catalogue
-from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.kernels.signs import signs_only
 from visil.model.codes import decode, encode
@@ -54,11 +52,6 @@ class Background:
         """The middle one of each video's frames that are not blank."""
         frames = (middle_frame(video) for video in videos)
         return cls(model, [frame for frame in frames if frame is not None])
-
-    @classmethod
-    def read(cls, model: ViSiL, store: FeatureStore, catalogue: Catalogue) -> Background:
-        """From a collection; which order its videos came in makes no difference."""
-        return cls.of(model, store.glimpses(catalogue.sample(SAMPLE)))
 
     def beyond_typical(self, query: VideoFeatures) -> NDArray[np.float32] | None:
         """What to take off the similarities of each frame of a query, [T]; None: nothing is known."""

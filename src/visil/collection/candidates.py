@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,13 +21,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.collection.catalogue import Video
+from visil.collection.store import Features
 from visil.errors import IndexFolderError
-
-if TYPE_CHECKING:
-    from visil.collection.store import FeatureStore
-    from visil.model.features import VideoFeatures
-
-Progress = Callable[[int, int], None]
+from visil.model.features import VideoFeatures
 
 FLAT_FRAMES = 200_000
 """Up to so many frames the index is exact (8-bit, no training); beyond, it is IVF-PQ."""
@@ -52,6 +49,10 @@ TIES = 1 << 14
 
 VOTE_POWER = 16
 """Of the similarity: one close frame says more than many vague ones."""
+
+
+Ranks = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+"""From numbers of videos to their ranks."""
 
 
 def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
@@ -128,6 +129,21 @@ class Nearest:
         weights = np.bincount(places, similarity[first].astype(np.float64) ** VOTE_POWER, len(videos))
         return videos, weights.astype(np.float64)
 
+    def strongest(self, frames: NDArray[np.int64], limit: int, ranks: Ranks | None = None) -> list[Candidate]:
+        """The videos with the most votes; of equals the one of the lowest rank, which is its number by default."""
+        videos, weights = self.votes(frames)
+        order = videos if ranks is None or not _tied(weights, limit) else ranks(videos)
+        best = np.lexsort((order, -weights))[:limit]
+        return [Candidate(int(videos[i]), float(weights[i])) for i in best]
+
+    @classmethod
+    def joined(cls, parts: Iterable[Nearest]) -> Nearest:
+        """Of several searches, as they are."""
+        fields = [(one.probes, one.similarity, one.videos) for one in parts]
+        if not fields:
+            return cls(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.int64))
+        return cls(*(np.concatenate(some) for some in zip(*fields, strict=True)))
+
 
 class CandidateIndex:
     """Frame vectors of a collection, searchable; kept in ``frames.faiss`` and ``frames.json``."""
@@ -192,23 +208,24 @@ class CandidateIndex:
 
     # ------------------------------------------------------------------ building
 
-    def build(self, videos: Iterable[tuple[int, str]], store: FeatureStore, total_frames: int) -> None:
-        """From nothing: ``videos`` are (number, id)."""
-        chosen = list(videos)
-        self._index = self._empty(total_frames, lambda: self._sample(chosen, store, total_frames))
+    def build(self, videos: Sequence[Video], store: Features) -> None:
+        """From nothing, of those of ``videos`` that are readable. Each feature file is read once, a small share of
+        those of a large collection (more than ``FLAT_FRAMES`` frames) twice: it is trained on them first."""
+        frames = sum(video.frames for video in videos)
+        self._index = self._empty(frames, lambda: _sample(videos, store, frames))
         self._look_into_lists()
         self.numbers = set()
-        self.extend(chosen, store)
+        self.extend(videos, store)
 
-    def extend(self, videos: Iterable[tuple[int, str]], store: FeatureStore) -> None:
-        """Some videos more."""
-        for number, video in videos:
-            self.add(number, frame_vectors(store.read(video)))
+    def extend(self, videos: Iterable[Video], store: Features) -> None:
+        """Some videos more, those of them that are readable."""
+        for video, features in store.readable(videos):
+            self.add(video.number, frame_vectors(features))
 
     def add(self, number: int, vectors: NDArray[np.float32]) -> None:
         """One video's frame vectors."""
         if self._index is None:
-            self._index = self._empty(0, lambda: np.empty((0, self.dim), np.float32))
+            self._index = self._empty(0, list)
         ids = (np.int64(number) << FRAME_BITS) + np.arange(len(vectors), dtype=np.int64)
         self._index.add_with_ids(vectors, ids)
         self.numbers.add(number)
@@ -228,36 +245,21 @@ class CandidateIndex:
         if not self._is_flat:
             self._index.nprobe = LISTS_PROBED
 
-    def _empty(self, frames: int, training: Callable[[], NDArray[np.float32]]) -> Any:
+    def _empty(self, frames: int, sample: Callable[[], list[NDArray[np.float32]]]) -> Any:
         import faiss
 
-        if frames <= FLAT_FRAMES:
-            quantizer = faiss.ScalarQuantizer.QT_fp16
-            flat = faiss.IndexScalarQuantizer(self.dim, quantizer, faiss.METRIC_INNER_PRODUCT)
-            return faiss.IndexIDMap2(flat)
-        return trained_ivf(training(), frames)
-
-    def _sample(self, videos: list[tuple[int, str]], store: FeatureStore, frames: int) -> NDArray[np.float32]:
-        """Frames to train on, drawn from all over the collection."""
-        wanted = lists_for(frames) * TRAINING_PER_LIST
-        rng = np.random.default_rng(0)
-        parts: list[NDArray[np.float32]] = []
-        got = 0
-        for i in rng.permutation(len(videos)):
-            part = frame_vectors(store.read(videos[i][1]))
-            parts.append(part[:: max(1, len(part) // 200)])
-            got += len(parts[-1])
-            if got >= wanted:
-                break
-        return np.concatenate(parts)
+        training = sample() if frames > FLAT_FRAMES else []
+        if training:
+            return trained_ivf(np.concatenate(training), frames)
+        quantizer = faiss.ScalarQuantizer.QT_fp16
+        flat = faiss.IndexScalarQuantizer(self.dim, quantizer, faiss.METRIC_INNER_PRODUCT)
+        return faiss.IndexIDMap2(flat)
 
     # ------------------------------------------------------------------ searching
 
     def vote(self, probes: Probes, limit: int, *, neighbours: int = NEIGHBOURS) -> list[Candidate]:
-        """The videos whose frames are nearest to the query's, strongest first."""
-        videos, weights = self.nearest(probes.vectors, neighbours).votes(probes.frames)
-        best = np.lexsort((videos, -weights))[:limit]
-        return [Candidate(int(videos[i]), float(weights[i])) for i in best]
+        """The videos whose frames are nearest to the query's, strongest first; of equals, the lowest number."""
+        return self.nearest(probes.vectors, neighbours).strongest(probes.frames, limit)
 
     def nearest(self, vectors: NDArray[np.float32], neighbours: int = NEIGHBOURS) -> Nearest:
         """The nearest frames of each vector, of videos that are still there; ties for the last place are all in.
@@ -286,14 +288,28 @@ class CandidateIndex:
             parts.append(Nearest(probes, similarity[chosen], videos[chosen]))
             rows = rows[~done]
             asked = min(4 * asked, max(TIES, neighbours), self.frames)
-        if not parts:
-            return Nearest(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.int64))
-        found = Nearest(*(np.concatenate(some) for some in zip(*map(_fields, parts), strict=True)))
-        return found.cut(neighbours)
+        return Nearest.joined(parts).cut(neighbours) if parts else Nearest.joined(())
 
 
-def _fields(nearest: Nearest) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    return nearest.probes, nearest.similarity, nearest.videos
+def _tied(weights: NDArray[np.float64], limit: int) -> bool:
+    """Whether any that get in have the same votes as others: only then does it matter which comes first."""
+    falling = np.sort(weights)[::-1][: limit + 1]
+    return bool((falling[1:] == falling[:-1]).any())
+
+
+def _sample(videos: Sequence[Video], store: Features, frames: int) -> list[NDArray[np.float32]]:
+    """Frames to train on, drawn from all over the collection."""
+    wanted = lists_for(frames) * TRAINING_PER_LIST
+    rng = np.random.default_rng(0)
+    parts: list[NDArray[np.float32]] = []
+    got = 0
+    for _, features in store.readable(videos[i] for i in rng.permutation(len(videos))):
+        part = frame_vectors(features)
+        parts.append(part[:: max(1, len(part) // 200)])
+        got += len(parts[-1])
+        if got >= wanted:
+            break
+    return parts
 
 
 def lists_for(frames: int) -> int:

@@ -63,22 +63,68 @@ class Failure:
     reason: str
 
 
-class Catalogue(Database):
-    """Opens or creates ``catalogue.sqlite`` in a folder."""
+@dataclass(frozen=True)
+class Listed:
+    """A video with every file that holds it, for lists of all of them."""
 
-    _counted: tuple[object, tuple[int, int, float]] | None = None
+    id: str
+    files: tuple[tuple[str, Stamp], ...]
+    duration: float
+    width: int
+    height: int
+    bytes: int
+    frames: int
+    added: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class ListedFailure:
+    """A file that could not be read, for lists of all of them."""
+
+    path: str
+    reason: str
+    bytes: int | None
+    """None where the failure is of a passing kind, and the file is tried again each time."""
+    added: float
+
+
+class Catalogue:
+    """What a database says about a collection."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._counted: tuple[object, tuple[int, int, float]] | None = None
+
+    def version(self) -> object:
+        """Equals an earlier answer only where nothing was written in between, by anybody."""
+        return self.database.version()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.close()
 
     # ------------------------------------------------------------------ facts about the collection
 
     def fact(self, key: str) -> str | None:
         """A fact about the whole collection, such as its model."""
-        row = self._one("SELECT value FROM meta WHERE key = ?", key)
+        row = self.database.one("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else str(row[0])
 
     def set_fact(self, key: str, value: str) -> None:
-        """Record a fact about the whole collection."""
-        with self.writing() as db:
+        """Record a fact about the whole collection. Whoever only searches may have no right to publish it."""
+        with self.database.writing(publish=False) as db:
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def settle_codes(self, wanted: str | None) -> None:
+        """Record what features are kept as, where that is not known: fp16, unless something else is wanted.
+
+        Of videos that are here already, and so from before there was a choice, it is fp16 in any case.
+        """
+        with self.database.writing() as db:
+            older = db.execute("SELECT 1 FROM videos").fetchone()
+            kind = "fp16" if older or wanted is None else wanted
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('codes', ?)", (kind,))
 
     # ------------------------------------------------------------------ videos and files
 
@@ -95,7 +141,7 @@ class Catalogue(Database):
 
         ``place`` puts its features in their place while nobody else can add or clear that video.
         """
-        with self.writing() as db:
+        with self.database.writing() as db:
             if place is not None:
                 place()
             db.execute(
@@ -113,12 +159,12 @@ class Catalogue(Database):
 
         Returns the videos that no file holds since, and that are gone.
         """
-        with self.writing() as db:
+        with self.database.writing() as db:
             return _put_file(db, video, path, stamp, reference)
 
     def mark_reference(self, path: str) -> None:
         """Mark a file that is here already as one that others are compared against."""
-        with self.writing() as db:
+        with self.database.writing() as db:
             db.execute("UPDATE files SET reference = 1 WHERE path = ?", (os.fsencode(path),))
 
     def fail(self, path: str, reason: str, stamp: Stamp) -> list[str]:
@@ -126,7 +172,7 @@ class Catalogue(Database):
 
         Returns the videos that no file holds since, and that are gone.
         """
-        with self.writing() as db:
+        with self.database.writing() as db:
             name = os.fsencode(path)
             gone = _take_out(db, [name])
             db.execute(
@@ -137,13 +183,13 @@ class Catalogue(Database):
 
     def forget(self, path: str) -> list[str]:
         """What was known of a path, as a file or as a failure, is gone. Returns the videos that no file holds since."""
-        with self.writing() as db:
+        with self.database.writing() as db:
             db.execute("DELETE FROM failures WHERE path = ?", (os.fsencode(path),))
             return _take_out(db, [os.fsencode(path)])
 
     def file(self, path: str) -> tuple[str, Stamp] | None:
         """The video that a path held when last seen, and the file's stamp then."""
-        row = self._one(
+        row = self.database.one(
             "SELECT v.id, f.bytes, f.modified_ns FROM files f JOIN videos v ON v.number = f.video WHERE f.path = ?",
             os.fsencode(path),
         )
@@ -151,7 +197,7 @@ class Catalogue(Database):
 
     def failed_before(self, path: str, stamp: Stamp) -> str | None:
         """Why this very file could not be read before; None where it was not tried, or has changed."""
-        row = self._one(
+        row = self.database.one(
             "SELECT reason FROM failures WHERE path = ? AND bytes = ? AND modified_ns = ?",
             *(os.fsencode(path), stamp.size, stamp.modified_ns),
         )
@@ -159,18 +205,18 @@ class Catalogue(Database):
 
     def failures(self) -> list[Failure]:
         """All files that cannot be read."""
-        rows = self._all("SELECT path, reason FROM failures ORDER BY path")
+        rows = self.database.rows("SELECT path, reason FROM failures ORDER BY path")
         return [Failure(os.fsdecode(path), str(reason)) for path, reason in rows]
 
     def has(self, video: str) -> bool:
         """Whether a video is here."""
-        return self._one("SELECT 1 FROM videos WHERE id = ?", video) is not None
+        return self.database.one("SELECT 1 FROM videos WHERE id = ?", video) is not None
 
     def count(self) -> tuple[int, int, float]:
         """Videos, frames and seconds in all; counted anew where something was written."""
         version = self.version()
         if self._counted is None or self._counted[0] != version:
-            row = self._one(
+            row = self.database.one(
                 "SELECT count(*), coalesce(sum(frames), 0), coalesce(sum(duration), 0) FROM videos"
             )
             assert row is not None
@@ -208,16 +254,16 @@ class Catalogue(Database):
 
     def sample(self, count: int) -> list[Video]:
         """So many videos, by id: as good as drawn by lot, and the same ones in whichever order all of them came."""
-        rows = self._all("SELECT number FROM videos ORDER BY id LIMIT ?", count)
+        rows = self.database.rows("SELECT number FROM videos ORDER BY id LIMIT ?", count)
         return sorted(self.numbered([int(row[0]) for row in rows]).values(), key=lambda video: video.id)
 
     def numbers(self) -> list[int]:
         """The numbers of all videos, rising."""
-        return [int(row[0]) for row in self._all("SELECT number FROM videos ORDER BY number")]
+        return [int(row[0]) for row in self.database.rows("SELECT number FROM videos ORDER BY number")]
 
     def paths(self, video: str) -> list[str]:
         """Every file that holds a video."""
-        rows = self._all(
+        rows = self.database.rows(
             "SELECT f.path FROM files f JOIN videos v ON v.number = f.video WHERE v.id = ? ORDER BY f.path",
             video,
         )
@@ -226,26 +272,43 @@ class Catalogue(Database):
     def copies(self) -> dict[str, list[tuple[str, bool]]]:
         """{id: [(path, whether it is a reference)]} of the videos that several files hold, byte for byte."""
         found: dict[str, list[tuple[str, bool]]] = defaultdict(list)
-        for video, path, reference in self._all(
+        for video, path, reference in self.database.rows(
             "SELECT v.id, f.path, f.reference FROM files f JOIN videos v ON v.number = f.video WHERE f.video IN"
             " (SELECT video FROM files GROUP BY video HAVING count(*) > 1) ORDER BY v.number, f.path"
         ):
             found[video].append((os.fsdecode(path), bool(reference)))
         return dict(found)
 
+    def listed(self) -> Iterator[Listed]:
+        """All videos with all their files, read at once."""
+        files: dict[int, list[tuple[str, Stamp]]] = defaultdict(list)
+        for path, video, size, modified in self.database.rows(
+            "SELECT path, video, bytes, modified_ns FROM files ORDER BY path"
+        ):
+            files[video].append((os.fsdecode(path), Stamp(size, modified)))
+        for number, video, *facts in self.database.rows(
+            "SELECT number, id, duration, width, height, bytes, frames, added FROM videos"
+        ):
+            yield Listed(video, tuple(files.get(number, ())), *facts)
+
+    def listed_failures(self) -> Iterator[ListedFailure]:
+        """All files that could not be read."""
+        for path, reason, size, at in self.database.rows("SELECT path, reason, bytes, at FROM failures"):
+            yield ListedFailure(os.fsdecode(path), reason, None if size < 0 else size, at)
+
     def remove(self, video: str) -> None:
         """Forget a video and its files; verdicts about it stay, in case it comes back."""
-        with self.writing() as db:
+        with self.database.writing() as db:
             db.execute("DELETE FROM videos WHERE id = ?", (video,))
 
     def clear(self, video: str, clear: Callable[[str], None]) -> None:
         """Call ``clear`` for a video that is not here (any more), while nobody can add it."""
-        with self.writing() as db:
+        with self.database.writing() as db:
             if not db.execute("SELECT 1 FROM videos WHERE id = ?", (video,)).fetchone():
                 clear(video)
 
     def _videos(self, condition: str, *values: object) -> list[Video]:
-        rows = self._all(
+        rows = self.database.rows(
             "SELECT v.number, v.id, (SELECT path FROM files WHERE video = v.number ORDER BY path LIMIT 1),"
             " v.frames, v.duration, v.width, v.height, v.codec, v.bit_rate, v.bytes, v.damaged,"
             f" (SELECT max(reference) FROM files WHERE video = v.number) FROM videos v WHERE {condition}",
@@ -274,7 +337,7 @@ class Catalogue(Database):
     def judge(self, a: str, b: str, verdict: Judgement | None) -> None:
         """Record that two videos are the same or not a match, by content; None takes it back."""
         low, high = sorted((a, b))
-        with self.writing() as db:
+        with self.database.writing() as db:
             if verdict is None:
                 db.execute("DELETE FROM verdicts WHERE a = ? AND b = ?", (low, high))
             else:
@@ -284,7 +347,7 @@ class Catalogue(Database):
 
     def verdicts(self) -> dict[tuple[str, str], Judgement]:
         """{(id, id): what was said}, ids in order."""
-        return {(a, b): verdict for a, b, verdict in self._all("SELECT a, b, verdict FROM verdicts")}
+        return {(a, b): verdict for a, b, verdict in self.database.rows("SELECT a, b, verdict FROM verdicts")}
 
 
 def _put_file(db: sqlite3.Connection, video: str, path: str, stamp: Stamp, reference: bool) -> list[str]:

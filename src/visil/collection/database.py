@@ -23,22 +23,94 @@ WAIT_S = 60.0
 
 
 class Database:
-    """One connection, shared by the threads of a process."""
+    """One connection, shared by the threads of a process. Where it comes from is its kinds' business.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    A kind sets ``_db`` when it is made, and may set another one later, under ``_lock``.
+    """
+
+    _db: sqlite3.Connection
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        """What messages name."""
         self.readonly = False
-        """Whether the file, or the folder around it, cannot be written to."""
+        """Whether it cannot be written to."""
         self._lock = threading.RLock()
+
+    @contextmanager
+    def writing(self, *, publish: bool = True) -> Iterator[sqlite3.Connection]:  # noqa: ARG002
+        """One transaction: all of it, or none. ``publish``: whether it is by itself worth writing to a store."""
+        if self.readonly:
+            raise IndexFolderError(self.path, "the folder cannot be written to")
+        try:
+            with self._lock:
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._db
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                    raise
+        except sqlite3.DatabaseError as error:
+            raise IndexFolderError(self.path, plain(error)) from error
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """The answer to a query that changes nothing."""
+        try:
+            with self._lock:
+                self.renew()
+                return self._db.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise IndexFolderError(self.path, plain(error)) from error
+
+    def one(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        """The first row of an answer; None where there is none."""
+        rows = self.rows(query, *values)
+        return rows[0] if rows else None
+
+    def renew(self) -> None:
+        """Called under the lock before each query, by which a kind may open another connection."""
+
+    def version(self) -> object:
+        """Equals an earlier answer only where nothing was written in between, by anybody; costs next to nothing."""
+        with self._lock:
+            (version,) = self.rows("PRAGMA data_version")[0]
+            return self._db, version, self._db.total_changes
+
+    def seen(self) -> tuple[object, ...]:
+        """Changes whenever another connection has changed the file; where nothing is locked, as soon as that shows."""
+        with self._lock:
+            (version,) = self.rows("PRAGMA data_version")[0]
+            return id(self._db), version
+
+    def integrity(self) -> str | None:
+        """What SQLite finds wrong with the file; None where it is sound."""
+        try:
+            row = self._db.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            return plain(error)
+        return None if row[0] == "ok" else str(row[0])
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._db.close()
+
+
+class FileDatabase(Database):
+    """The catalogue in a folder: made where there is none, only read where it cannot be written to."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
         self._frozen: tuple[object, ...] | None = None
         """What the file looked like when it was opened without any locking; None where SQLite locks."""
         try:
-            if path.is_file() and not (can_write(path) and can_write(path.parent)):
+            if self.path.is_file() and not (can_write(self.path) and can_write(self.path.parent)):
                 self._open_to_read()
             else:
                 self._open()
         except sqlite3.DatabaseError as error:
-            raise IndexFolderError(path, plain(error)) from error
+            raise IndexFolderError(self.path, plain(error)) from error
 
     def _open(self) -> None:
         try:
@@ -89,61 +161,18 @@ class Database:
         status = self.path.stat()
         return status.st_ino, status.st_size, status.st_mtime_ns, self._wal.exists()
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it, or none."""
-        if self.readonly:
-            raise IndexFolderError(self.path, "the folder cannot be written to")
-        try:
-            with self._lock:
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._db
-                    self._db.execute("COMMIT")
-                except BaseException:
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                    raise
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(self.path, plain(error)) from error
-
-    def integrity(self) -> str | None:
-        """What SQLite finds wrong with the file; None where it is sound."""
-        try:
-            row = self._db.execute("PRAGMA quick_check(1)").fetchone()
-        except sqlite3.DatabaseError as error:
-            return plain(error)
-        return None if row[0] == "ok" else str(row[0])
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._db.close()
+    def renew(self) -> None:
+        """Where nothing is locked: open the file anew once someone who may write has come."""
+        if self._frozen is not None and self._frozen != self._look():
+            self._db.close()
+            self._open_to_read()
 
     def version(self) -> object:
-        """Equals an earlier answer only where nothing was written in between, by anybody; costs next to nothing."""
+        """See :meth:`Database.version`."""
         with self._lock:
             if self._frozen is not None:
                 return object()  # no lock, no telling
-            (version,) = self._all("PRAGMA data_version")[0]
-            return self._db, version, self._db.total_changes
-
-    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """The answer to a query that changes nothing."""
-        return self._all(query, *values)
-
-    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        rows = self._all(query, *values)
-        return rows[0] if rows else None
-
-    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        try:
-            with self._lock:
-                if self._frozen is not None and self._frozen != self._look():
-                    self._db.close()  # someone who may write has come since
-                    self._open_to_read()
-                return self._db.execute(query, values).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(self.path, plain(error)) from error
+            return super().version()
 
 
 def plain(error: sqlite3.DatabaseError) -> str:

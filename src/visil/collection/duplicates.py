@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TypeVar
 
 from visil.collection.background import Background
-from visil.collection.candidates import CandidateIndex, Probes
-from visil.collection.catalogue import Catalogue, Video
+from visil.collection.candidates import Probes
+from visil.collection.catalogue import Video
 from visil.collection.groups import Shared, common_stretches, components, links
-from visil.collection.keeping import worth_keeping
-from visil.collection.search import Hit, compared, hit_of
-from visil.collection.store import FeatureStore
-from visil.compare.visil import ViSiL
+from visil.collection.keep_advice import worth_keeping
+from visil.collection.parts import AnyCatalogue, Parts
+from visil.collection.search import Hit
 from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment
+from visil.model.features import VideoFeatures
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 OnPairs = Callable[[int, int, int], None]
 """Called with videos done, videos in all, matching pairs so far."""
 
 CANDIDATES = 40
 """Videos that each video is compared with exactly, at the most."""
+
+TOGETHER = 16
+"""Videos whose probes travel in one call."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class Group:
     reason: str
     """Why that one."""
     also: list[str] = field(default_factory=list)
-    """Ids of others worth keeping, as nothing in the group replaces them (:mod:`visil.collection.keeping`)."""
+    """Ids of others worth keeping, as nothing in the group replaces them (:mod:`visil.collection.keep_advice`)."""
     notes: dict[str, str] = field(default_factory=dict)
     """Of the videos besides ``keep``, by id: what they are to the others, in words."""
     copies: dict[str, list[str]] = field(default_factory=dict)
@@ -114,60 +124,115 @@ class Duplicates:
 
 
 def find_duplicates(
-    model: ViSiL,
-    catalogue: Catalogue,
-    store: FeatureStore,
-    candidates: CandidateIndex,
+    parts: Parts,
+    background: Background,
     *,
     min_confidence: float,
     new_against_references: bool = False,
     progress: OnPairs | None = None,
 ) -> Duplicates:
-    """Compare each video with its candidates, then group.
+    """Compare each video with its candidates, where the later of the two is, then group.
 
     ``new_against_references`` compares only videos outside reference folders with those inside. Pairs that someone
     judged "different" are left out; those judged "same" are linked whatever was measured. Videos whose features cannot
     be read are left out with a warning.
     """
-    videos = {video.number: video for video in catalogue.videos()}
-    said = catalogue.verdicts()
-    found: dict[tuple[int, int], Pair] = {}
-    background = Background.read(model, store, catalogue)
-    worth = pairs_worth_comparing(videos, store, candidates, new_against_references)
-    for done, a in enumerate(videos):
-        if progress is not None:
-            progress(done, len(videos), len(found))
-        query = store.try_read(videos[a]) if a in worth else None
+    listed = _Listed(parts)
+    said = parts.catalogue.verdicts()
+    worth = _worth_comparing(listed, new_against_references)
+
+    def compared(a: int) -> tuple[int, list[Hit]]:
+        videos, connection = listed.videos, parts.connection
+        undecided = [b for b in sorted(worth[a]) if key_of(videos[a], videos[b]) not in said]
+        if not undecided:
+            return a, []
+        query: VideoFeatures | None = connection.call(listed.place(a), "features", videos[a].id)
         if query is None:
-            continue
-        undecided = [videos[b] for b in sorted(worth[a]) if key_of(videos[a], videos[b]) not in said]
+            return a, []
         common = background.beyond_typical(query)
-        for other, match in compared(model, store, query, undecided, common):
-            if match.confidence >= min_confidence and match.segments:
-                found[a, other.number] = pair_of(videos[a].id, hit_of(other, match))
+        chosen = parts.by_place(videos[b].number for b in undecided)
+        answers = connection.some("compare", {place: (query, common, some) for place, some in chosen.items()})
+        return a, [hit for hits in answers.values() for hit in hits]
+
+    found: dict[tuple[int, int], Pair] = {}
+    total = len(listed.videos)
+    asking = (a for a in listed.videos if a in worth)
+    for a, hits in _at_once(parts.connection.at_once, compared, asking):
+        if progress is not None:
+            progress(a - 1, total, len(found))
+        for hit in sorted(hits, key=lambda hit: listed.places_of_ids[hit.id]):
+            if hit.confidence >= min_confidence and hit.segments:
+                found[a, listed.places_of_ids[hit.id]] = pair_of(listed.videos[a].id, hit)
     if progress is not None:
-        progress(len(videos), len(videos), len(found))
-    copies = copies_in(catalogue, new_against_references)
-    return group(videos, found, {key for key, verdict in said.items() if verdict == "same"}, copies)
+        progress(total, total, len(found))
+    copies = copies_in(parts.catalogue, new_against_references)
+    return group(listed.videos, found, {key for key, verdict in said.items() if verdict == "same"}, copies)
 
 
-def pairs_worth_comparing(
-    videos: dict[int, Video], store: FeatureStore, candidates: CandidateIndex, new_against_references: bool
-) -> dict[int, set[int]]:
-    """For each video, those of higher number that it voted for or that voted for it."""
+class _Listed:
+    """All videos of a collection, counted from 1 in the order in which they came.
+
+    Which of a pair is the query, and the order of groups, hang on that order, whichever parts the videos are in.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.videos = dict(enumerate(parts.catalogue.videos(), 1))
+        self.counts = {video.number: i for i, video in self.videos.items()}
+        self.places_of_ids = {video.id: i for i, video in self.videos.items()}
+
+    def place(self, i: int) -> int:
+        """Of the part that has a video."""
+        return next(iter(self.parts.by_place([self.videos[i].number])))
+
+    def batches(self, chosen: Iterable[int]) -> Iterator[list[int]]:
+        """Videos of one part at a time, a few together."""
+        places: dict[int, list[int]] = defaultdict(list)
+        for i in chosen:
+            places[self.place(i)].append(i)
+        for some in places.values():
+            for start in range(0, len(some), TOGETHER):
+                yield some[start : start + TOGETHER]
+
+
+def _worth_comparing(listed: _Listed, new_against_references: bool) -> dict[int, set[int]]:
+    """For each video, the later ones that it voted for or that voted for it."""
+    parts, videos = listed.parts, listed.videos
+
+    def voted(some: list[int]) -> list[tuple[int, int]]:
+        ids = [videos[i].id for i in some]
+        probes: list[Probes | None] = parts.connection.call(listed.place(some[0]), "probes", ids)
+        readable = [(i, one) for i, one in zip(some, probes, strict=True) if one is not None]
+        votes = parts.vote([one for _, one in readable], CANDIDATES + 1)
+        pairs = []
+        for (i, _), chosen in zip(readable, votes, strict=True):
+            for vote in chosen:
+                other = listed.counts.get(vote.number)
+                if other is None or other == i or (new_against_references and not videos[other].reference):
+                    continue
+                pairs.append((min(i, other), max(i, other)))
+        return pairs
+
+    asking = [i for i, video in videos.items() if not (new_against_references and video.reference)]
     worth: dict[int, set[int]] = {}
-    for number, video in videos.items():
-        if new_against_references and video.reference:
-            continue
-        features = store.try_read(video)
-        if features is None:
-            continue
-        for candidate in candidates.vote(Probes.of(features, 2 * len(features)), CANDIDATES + 1):
-            other = videos.get(candidate.number)
-            if other is None or other.number == number or (new_against_references and not other.reference):
-                continue
-            worth.setdefault(min(number, other.number), set()).add(max(number, other.number))
+    for pairs in _at_once(parts.connection.at_once, voted, listed.batches(asking)):
+        for a, b in pairs:
+            worth.setdefault(a, set()).add(b)
     return worth
+
+
+def _at_once(most: int, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Results in the order of the items, up to ``most`` of them under way."""
+    if most <= 1:
+        yield from map(work, items)
+        return
+    source = iter(items)
+    with ThreadPoolExecutor(most) as pool:
+        waiting = [pool.submit(work, item) for item in islice(source, most)]
+        while waiting:
+            first = waiting.pop(0)
+            yield first.result()
+            waiting += [pool.submit(work, item) for item in islice(source, 1)]
 
 
 def group(
@@ -218,7 +283,7 @@ def _identical(video: Video, paths: list[str]) -> Group:
     return Group([video], [pair], video.id, "identical files", copies={video.id: paths})
 
 
-def copies_in(catalogue: Catalogue, new_against_references: bool) -> dict[str, list[str]]:
+def copies_in(catalogue: AnyCatalogue, new_against_references: bool) -> dict[str, list[str]]:
     """Files with the same bytes, as far as they are still there; new ones with references only, if told to."""
     found = {}
     for video, files in catalogue.copies().items():

@@ -41,22 +41,24 @@ class Order:
 
 def order(catalogue: Catalogue) -> Order:
     """Of all videos; a video that was moved here keeps the time at which it first came."""
-    rows = catalogue.rows("SELECT number, id, added FROM videos ORDER BY added, id")
+    rows = catalogue.database.rows("SELECT number, id, added FROM videos ORDER BY added, id")
     numbers = np.array([row[0] for row in rows], np.int64)
     return Order(numbers, [str(row[1]) for row in rows], np.array([row[2] for row in rows], np.float64))
 
 
 def entry(catalogue: Catalogue, video: str) -> Entry | None:
     """All that a catalogue knows of a video; None where it is not (any more)."""
-    rows = catalogue.rows(f"SELECT number, {VIDEO} FROM videos WHERE id = ?", video)
+    rows = catalogue.database.rows(f"SELECT number, {VIDEO} FROM videos WHERE id = ?", video)
     if not rows:
         return None
-    return Entry(rows[0][1:], catalogue.rows(f"SELECT {FILE} FROM files WHERE video = ?", rows[0][0]))
+    return Entry(
+        rows[0][1:], catalogue.database.rows(f"SELECT {FILE} FROM files WHERE video = ?", rows[0][0])
+    )
 
 
 def put(catalogue: Catalogue, moved: Entry, place: Callable[[], object] | None = None) -> None:
     """An entry from elsewhere; ``place`` puts its features in their place. One that is here already stays as it is."""
-    with catalogue.writing() as db:
+    with catalogue.database.writing() as db:
         if place is not None:
             place()
         marks = ", ".join("?" * len(moved.video))
@@ -70,12 +72,12 @@ def put(catalogue: Catalogue, moved: Entry, place: Callable[[], object] | None =
 
 def verdicts(catalogue: Catalogue) -> list[Row]:
     """What people said: (id, id, verdict, when)."""
-    return catalogue.rows("SELECT a, b, verdict, at FROM verdicts ORDER BY a, b")
+    return catalogue.database.rows("SELECT a, b, verdict, at FROM verdicts ORDER BY a, b")
 
 
 def put_verdicts(catalogue: Catalogue, rows: Iterable[Row]) -> None:
     """What people said, from elsewhere; of two words on one pair the later stays."""
-    with catalogue.writing() as db:
+    with catalogue.database.writing() as db:
         db.executemany(
             "INSERT INTO verdicts VALUES (?, ?, ?, ?) ON CONFLICT (a, b) DO UPDATE"
             " SET verdict = excluded.verdict, at = excluded.at WHERE excluded.at > verdicts.at",
@@ -85,16 +87,16 @@ def put_verdicts(catalogue: Catalogue, rows: Iterable[Row]) -> None:
 
 def drop_verdicts(catalogue: Catalogue, rows: Iterable[Row]) -> None:
     """Take out what was said, where it still is what is given."""
-    with catalogue.writing() as db:
+    with catalogue.database.writing() as db:
         db.executemany("DELETE FROM verdicts WHERE a = ? AND b = ? AND verdict = ? AND at = ?", list(rows))
 
 
 def failures(catalogue: Catalogue) -> list[Row]:
     """Files that cannot be read: (path, reason, bytes, modified, when)."""
-    return catalogue.rows("SELECT path, reason, bytes, modified_ns, at FROM failures ORDER BY path")
+    return catalogue.database.rows("SELECT path, reason, bytes, modified_ns, at FROM failures ORDER BY path")
 
 
 def put_failures(catalogue: Catalogue, rows: Iterable[Row]) -> None:
     """Files that cannot be read, from elsewhere."""
-    with catalogue.writing() as db:
+    with catalogue.database.writing() as db:
         db.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?)", list(rows))

@@ -18,7 +18,7 @@ from visil.collection.catalogue import Catalogue, Video
 from visil.collection.lock import exclusive
 from visil.collection.sign_file import Record, SignFile, Signs, clear_leftovers
 from visil.collection.sign_scores import sign_scores
-from visil.collection.store import CHUNK, FeatureStore
+from visil.collection.store import CHUNK, PartFeatures
 from visil.compare.matches import Common, check
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
@@ -34,14 +34,14 @@ STALE_SHARE = 0.2
 Progress = Callable[[int, int], None]
 
 Look = tuple[float, str, int]
-"""Of a video: less than nothing by as much as it looks like a query, its id, its number. So the best come first, and
-which of two that tie does not depend on the order in which they came."""
+"""Of a video: its negated score, its id, its number. So the best come first when sorted, and which of two that tie does
+not depend on the order in which they came."""
 
 
 class FirstLook:
     """The signs of a collection in ``folder``, kept in step with its catalogue."""
 
-    def __init__(self, folder: Path, model: ViSiL, catalogue: Catalogue, store: FeatureStore) -> None:
+    def __init__(self, folder: Path, model: ViSiL, catalogue: Catalogue, store: PartFeatures) -> None:
         if model.whitening is None:
             raise ModelError(
                 f"a first look goes by signs, which need a model that whitens, and {model.config.name} does not: "
@@ -122,12 +122,8 @@ class FirstLook:
 
     # ------------------------------------------------------------------ looking
 
-    def best(self, query: VideoFeatures, common: Common | None, count: int) -> list[int]:
-        """Numbers of the ``count`` videos that look most like a query, rising; as of the last :meth:`refresh`."""
-        return sorted(number for *_, number in self.nearest(query, common, count))
-
     def nearest(self, query: VideoFeatures, common: Common | None, count: int) -> list[Look]:
-        """The ``count`` videos that look most like a query, best first."""
+        """The ``count`` videos that look most like a query, best first; as of the last :meth:`refresh`."""
         numbers, scores = self.scores(query, common)
         likely = np.argsort(-scores, kind="stable")
         last = scores[likely[min(count, len(likely)) - 1]] if len(likely) else 0.0

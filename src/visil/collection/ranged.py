@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from visil.collection.store import HEADER_BYTES
+from visil.collection.feature_writer import HEADER_BYTES
 from visil.model.codes import Coded, checked, decode
 from visil.model.features import VideoFeatures
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from visil.collection.cache import LOCK
+from visil.collection.candidate_cache import LOCK
 from visil.collection.lock import exclusive
 from visil.collection.remote_features import PART
 from visil.collection.remote_objects import Objects, StoreError

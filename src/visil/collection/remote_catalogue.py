@@ -13,15 +13,13 @@ import logging
 import random
 import secrets
 import sqlite3
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from visil.collection.catalogue import Catalogue
+from visil.collection.database import Database
 from visil.collection.remote_cache import LocalCache
 from visil.collection.remote_merge import memory, merged
 from visil.collection.remote_objects import Objects, StoreError
@@ -166,19 +164,15 @@ class Snapshots:
         return self.objects.url(_name(generation))
 
 
-class RemoteCatalogue(Catalogue):
-    """:class:`Catalogue` on a copy in memory; :meth:`publish` makes what was changed everybody's."""
+class SnapshotDatabase(Database):
+    """A copy of the newest state, in memory; :meth:`publish` makes what was changed everybody's."""
 
-    def __init__(self, snapshots: Snapshots, location: str, notes: Path) -> None:
-        self.path = Path(location)
-        self.readonly = False
+    def __init__(self, snapshots: Snapshots, location: str) -> None:
+        super().__init__(location)
         self.location = location
         self.before_publishing: Callable[[], None] = lambda: None
         """Called first: features must be there before the catalogue names them."""
         self._snapshots = snapshots
-        self._notes = notes
-        self._lock = threading.RLock()
-        self._frozen = None
         self._changed = False
         self._took = 0.0
         """Seconds that the last publishing took."""
@@ -202,7 +196,7 @@ class RemoteCatalogue(Catalogue):
 
     def placed(self, video: str) -> Placed | None:
         """Where a video's features are."""
-        row = self._one("SELECT object, bytes, crc FROM objects WHERE video = ?", video)
+        row = self.one("SELECT object, bytes, crc FROM objects WHERE video = ?", video)
         return None if row is None else Placed(*row)
 
     def place(self, video: str, placed: Placed) -> None:
@@ -218,45 +212,24 @@ class RemoteCatalogue(Catalogue):
 
     def objects(self) -> set[str]:
         """The names of all objects that hold features."""
-        return {str(row[0]) for row in self._all("SELECT object FROM objects")}
+        return {str(row[0]) for row in self.rows("SELECT object FROM objects")}
 
     def object_bytes(self) -> int:
         """Bytes of all features."""
-        row = self._one("SELECT coalesce(sum(bytes), 0) FROM objects")
+        row = self.one("SELECT coalesce(sum(bytes), 0) FROM objects")
         assert row is not None
         return int(row[0])
-
-    # ------------------------------------------------------------------ facts
-
-    def fact(self, key: str) -> str | None:
-        """A fact about the collection; what this machine could not read is noted on this machine."""
-        if key != "left_out":
-            return super().fact(key)
-        try:
-            return self._notes.read_text("utf-8")
-        except (OSError, ValueError):
-            return None
-
-    def set_fact(self, key: str, value: str) -> None:
-        """Record a fact. By itself it is no reason to write: whoever only searches may have no right to."""
-        if key == "left_out":
-            with suppress(OSError):
-                self._notes.write_text(value, "utf-8")
-            return
-        changed = self._changed
-        super().set_fact(key, value)
-        self._changed = changed
 
     # ------------------------------------------------------------------ changes
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, *, publish: bool = True) -> Iterator[sqlite3.Connection]:
         """One transaction on the copy; what has been waiting for long enough is published after it."""
         with self._lock:
             before = self._db.total_changes
             with super().writing() as db:
                 yield db
-            if self._db.total_changes != before and not self._changed:
+            if publish and self._db.total_changes != before and not self._changed:
                 self._changed = True
                 self._published = time.monotonic()
         if self._changed and time.monotonic() - self._published > max(PUBLISH_S, self._took / SHARE):

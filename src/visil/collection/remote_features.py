@@ -19,12 +19,13 @@ from functools import partial
 from pathlib import Path
 
 from visil.collection.catalogue import Video
+from visil.collection.feature_writer import FeatureCopy, FeatureWriter
 from visil.collection.identity import Stamp
 from visil.collection.ranged import RangedFeatures
 from visil.collection.remote_cache import LocalCache
-from visil.collection.remote_catalogue import Placed, RemoteCatalogue
+from visil.collection.remote_catalogue import Placed, SnapshotDatabase
 from visil.collection.remote_objects import Answer, Objects
-from visil.collection.store import FeatureStore, FeatureWriter, features_in
+from visil.collection.store import PartFeatures, clear_parts, features_in
 from visil.errors import IndexFolderError
 from visil.model.codes import Codes
 from visil.model.features import VideoFeatures
@@ -49,22 +50,22 @@ WAITING = 32
 MENDS = "`visil verify --repair` takes it out, adding mends it"
 
 
-class RemoteStore(FeatureStore):
-    """:class:`FeatureStore` over the objects of a collection; files that are here are in ``cache``."""
+class RemoteFeatures(PartFeatures):
+    """Features as the objects of a collection on a store; files that are on this machine are in ``cache``."""
 
     def __init__(
-        self, objects: Objects, catalogue: RemoteCatalogue, cache: LocalCache, codes: Codes = "fp16"
+        self, objects: Objects, database: SnapshotDatabase, cache: LocalCache, codes: Codes = "fp16"
     ) -> None:
-        super().__init__(cache.path(FOLDER), codes)
+        super().__init__(codes)
         self.objects = objects
-        self.catalogue = catalogue
+        self.database = database
         self.cache = cache
         # Apart: whoever waits for all to be sent may hold what a fetching thread waits for.
         self._fetchers = ThreadPoolExecutor(TOGETHER, "visil-fetch")
         self._senders = ThreadPoolExecutor(TOGETHER, "visil-send")
         self._room = threading.Semaphore(WAITING)
         self._unsent: dict[str, tuple[Path, Future[None]]] = {}
-        catalogue.before_publishing = self.wait
+        database.before_publishing = self.wait
 
     def close(self) -> None:
         """Let go of the threads, and of what could not be sent."""
@@ -75,7 +76,7 @@ class RemoteStore(FeatureStore):
 
     def path(self, video: str) -> Path:
         """Where a video's features are on this machine, or would be."""
-        placed = self.catalogue.placed(video)
+        placed = self.database.placed(video)
         return self.cache.path(placed.name if placed else _name(video, "missing"))
 
     # ------------------------------------------------------------------ reading
@@ -95,13 +96,13 @@ class RemoteStore(FeatureStore):
             self.cache.drop(placed.name)
             raise IndexFolderError(self.objects.url(placed.name), f"is damaged; {MENDS}") from error
 
-    def fetched(self, video: str) -> Placed:
-        """See to it that a video's features are on this machine."""
+    def file(self, video: str) -> Path:
+        """See :meth:`PartFeatures.file`."""
         placed = self._placed(video)
         if not self.cache.has(placed.name):
             with self.cache.filling(placed.name) as part:
                 self._fetch(placed, part)
-        return placed
+        return self.cache.path(placed.name)
 
     def _fetch(self, placed: Placed, part: Path) -> None:
         with part.open("wb") as file:
@@ -109,7 +110,7 @@ class RemoteStore(FeatureStore):
 
     def readable(self, videos: Iterable[Video]) -> Iterator[tuple[Video, VideoFeatures]]:
         """As everywhere, with the next ones being fetched meanwhile."""
-        for video, future in self._ahead(videos, self.fetched):
+        for video, future in self._ahead(videos, self.file):
             try:
                 future.result()
                 features = self.read(video.id, path=video.path)
@@ -118,7 +119,7 @@ class RemoteStore(FeatureStore):
                 continue
             yield video, features
 
-    def glimpses(self, videos: Iterable[Video]) -> Iterator[VideoFeatures]:
+    def glimpses(self, videos: Iterable[Video]) -> Iterator[tuple[Video, VideoFeatures]]:
         """The middle frame of each video that is not blank: a few hundred bytes to kilobytes of each object."""
         for video, future in self._ahead(videos, self._middle):
             try:
@@ -127,7 +128,7 @@ class RemoteStore(FeatureStore):
                 self.warn(video, error)
                 continue
             if features is not None:
-                yield features
+                yield video, features
 
     def _ahead(
         self, videos: Iterable[Video], ask: Callable[[str], Answer]
@@ -187,7 +188,7 @@ class RemoteStore(FeatureStore):
             raise IndexFolderError(self.objects.url(placed.name), f"is damaged; {MENDS}")
 
     def _placed(self, video: str) -> Placed:
-        placed = self.catalogue.placed(video)
+        placed = self.database.placed(video)
         if placed is None:
             raise IndexFolderError(self.objects.url(_name(video, "…")), f"is missing; {MENDS}")
         return placed
@@ -196,7 +197,7 @@ class RemoteStore(FeatureStore):
 
     def stamp(self, video: str) -> Stamp | None:
         """What tells that features have changed: an object never does, so its being there."""
-        placed = self.catalogue.placed(video)
+        placed = self.database.placed(video)
         if placed is None:
             return None
         try:
@@ -207,7 +208,7 @@ class RemoteStore(FeatureStore):
 
     def sound(self, video: str) -> str | None:
         """What is wrong with a video's object, None where nothing is: reads all of it from the store."""
-        placed = self.catalogue.placed(video)
+        placed = self.database.placed(video)
         if placed is None:
             return "missing"
         try:
@@ -219,26 +220,34 @@ class RemoteStore(FeatureStore):
 
     def remove(self, video: str) -> None:
         """Forget a video's features, in the transaction under way; the object goes when that is published."""
-        placed = self.catalogue.placed(video)
+        placed = self.database.placed(video)
         if placed is not None:
-            self.catalogue.unplace(video)
+            self.database.unplace(video)
             self.cache.drop(placed.name)
 
     def ids(self) -> Iterator[str]:
         """The videos that have features."""
-        yield from (str(row[0]) for row in self.catalogue.rows("SELECT video FROM objects"))
+        yield from (str(row[0]) for row in self.database.rows("SELECT video FROM objects"))
 
     # ------------------------------------------------------------------ writing
 
-    def writer(self, video: str) -> RemoteWriter:
+    def writer(self, video: str) -> FeatureWriter:
         """To write a video's features part by part; they are sent when they are whole."""
-        return RemoteWriter(self, video)
+        name = _name(video, secrets.token_hex(4))
+        file = self.cache.path(name)
+        return FeatureWriter(file, self.codes, partial(self._send_off, video, name, file))
 
-    def new_name(self, video: str) -> str:
-        """For an object that is to hold a video's features: one that no other has had."""
-        return _name(video, secrets.token_hex(4))
+    def copy(self, video: str) -> FeatureCopy:
+        """See :meth:`PartFeatures.copy`."""
+        name = _name(video, secrets.token_hex(4))
+        file = self.cache.path(name)
+        return FeatureCopy(file, partial(self._send_off, video, name, file))
 
-    def send(self, video: str, name: str, file: Path) -> None:
+    def clear_leftovers(self) -> None:
+        """See :meth:`PartFeatures.clear_leftovers`: those in the cache of this machine."""
+        clear_parts(self.cache.path(FOLDER))
+
+    def _send_off(self, video: str, name: str, file: Path) -> None:
         """A whole file in the cache is to become a video's object, in the transaction under way."""
         crc = 0
         with file.open("rb") as opened:
@@ -253,7 +262,7 @@ class RemoteStore(FeatureStore):
         except OSError:  # a file system without such names
             shutil.copyfile(file, waiting)
         self._unsent[name] = waiting, self._senders.submit(self._send, name, waiting)
-        self.catalogue.place(video, placed)
+        self.database.place(video, placed)
         self.cache.make_room(placed.bytes)
 
     def _send(self, name: str, file: Path) -> None:
@@ -274,21 +283,6 @@ class RemoteStore(FeatureStore):
                 file.unlink(missing_ok=True)
         for _, future in self._unsent.values():
             future.result()
-
-
-class RemoteWriter(FeatureWriter):
-    """Writes into the cache, and from there to the store."""
-
-    def __init__(self, store: RemoteStore, video: str) -> None:
-        self._store = store
-        self._video = video
-        self._name = store.new_name(video)
-        super().__init__(store.cache.path(self._name), store.codes)
-
-    def place(self) -> None:
-        """Put the sealed file into the cache, and on its way to the store."""
-        super().place()
-        self._store.send(self._video, self._name, self.target)
 
 
 class _ClearedAway(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from visil.collection.catalogue import Video
-from visil.collection.store import FeatureStore
+from visil.collection.store import Features
 from visil.compare.matches import Common
 from visil.compare.visil import ViSiL
 from visil.matching.calibration import Verdict
@@ -51,7 +51,7 @@ def hit_of(video: Video, match: Match) -> Hit:
 
 def compared(
     model: ViSiL,
-    store: FeatureStore,
+    store: Features,
     query: VideoFeatures,
     videos: Iterable[Video],
     common: Common | None,
@@ -70,7 +70,7 @@ def compared(
 
 def rank(
     model: ViSiL,
-    store: FeatureStore,
+    store: Features,
     query: VideoFeatures,
     videos: Iterable[Video],
     k: int,

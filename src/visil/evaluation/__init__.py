@@ -4,7 +4,6 @@ from visil.evaluation.benchmark import Benchmark, Figures
 from visil.evaluation.datasets import DATASETS, read_dataset
 from visil.evaluation.evaluate import (
     Evaluation,
-    Extractor,
     Scoring,
     Task,
     evaluate_index,
@@ -18,7 +17,6 @@ __all__ = [
     "DATASETS",
     "Benchmark",
     "Evaluation",
-    "Extractor",
     "Figures",
     "Predictions",
     "QueryScores",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Set
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from visil.collection import Index
-from visil.collection.extraction import Extraction, OnProgress
+from visil.collection.intake import Engine, OnProgress
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
 from visil.evaluation.annotations import AnyPath, sha256_of
@@ -19,9 +18,6 @@ from visil.evaluation.datasets import read_dataset
 from visil.evaluation.predictions import Predictions, read_predictions
 from visil.evaluation.scoring import Answers, OnPairs, find_segments, score_videos
 from visil.evaluation.videos import PATTERN, KnownVideos, files_of, ids_of, videos_by_name
-
-Extractor = type[Extraction] | partial[Extraction]
-"""Who embeds the videos: what :attr:`visil.Index.engine` takes."""
 
 
 class Scoring(Protocol):
@@ -96,25 +92,23 @@ def evaluate_videos(
     videos: Path,
     *,
     pattern: str = PATTERN,
-    index: Path | None = None,
+    index: AnyPath | None = None,
     model: ViSiL | str | None = None,
     on_add: OnProgress | None = None,
     on_pairs: OnPairs | None = None,
-    extractor: Extractor | None = None,
+    engine: Engine | None = None,
     scoring: Scoring = score_here,
 ) -> Evaluation:
     """A benchmark evaluated from videos on disk, as far as they are there.
 
     They are embedded into the collection ``index`` (by default beside them: ``evaluate-DATASET.visil``), which a run
-    that was stopped goes on with. ``extractor`` and ``scoring`` do the work somewhere else than in this process.
+    that was stopped goes on with. ``engine`` and ``scoring`` do the work somewhere else than in this process.
     """
     benchmark = task.benchmark()
     files = files_of(benchmark, videos, pattern)
     folder = index or videos / f"evaluate-{task.dataset}.visil"
     with Index(folder, model=model) as collection:
-        if extractor is not None:
-            collection.engine = extractor
-        report = collection.add(files.values(), progress=on_add)
+        report = collection.add(files.values(), progress=on_add, engine=engine)
         entries = {name: collection.catalogue.file(os.path.abspath(file)) for name, file in files.items()}
         known = {name: entry[0] for name, entry in entries.items() if entry is not None}
         return _evaluated(task, collection, KnownVideos(benchmark, known), report.failed, on_pairs, scoring)
@@ -122,13 +116,13 @@ def evaluate_videos(
 
 def evaluate_index(
     task: Task,
-    index: Path,
+    index: AnyPath,
     *,
     model: ViSiL | str | None = None,
     on_pairs: OnPairs | None = None,
     scoring: Scoring = score_here,
 ) -> Evaluation:
-    """A benchmark evaluated from a collection: its videos are known by the names of their files."""
+    """A benchmark evaluated from a collection, at a folder or URL: its videos are known by the names of their files."""
     benchmark = task.benchmark()
     with Index(index, model=model, create=False) as collection:
         catalogue = collection.catalogue

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from visil.collection.catalogue import Video
-from visil.collection.collection import Index
 from visil.collection.duplicates import Duplicates, Group, Pair
+from visil.collection.index import Index
 from visil.errors import printable
 from visil.files import replacing
 from visil.plots.lettering import shortened

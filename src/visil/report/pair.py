@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from visil.collection.catalogue import Catalogue, Video
-from visil.collection.collection import Index
+from visil.collection.catalogue import Video
 from visil.collection.duplicates import Pair
 from visil.collection.identity import content_id, stamp_of
+from visil.collection.index import Index
+from visil.collection.parts import AnyCatalogue
 from visil.errors import VisilError, printable
 from visil.matching.localize import Segment
 from visil.plots.axes import Axis, shrink
@@ -230,7 +231,7 @@ def _outlined(segment: Segment, rows: Axis, columns: Axis, width: float, height:
 
 
 def pictures(
-    catalogue: Catalogue,
+    catalogue: AnyCatalogue,
     video: Video,
     times: list[float],
     largest: tuple[int, int],

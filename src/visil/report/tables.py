@@ -6,8 +6,8 @@ import csv
 import os
 from collections.abc import Iterator
 
-from visil.collection.collection import Index
 from visil.collection.duplicates import Duplicates, Pair
+from visil.collection.index import Index
 from visil.files import replacing
 
 COLUMNS = (

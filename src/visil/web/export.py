@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.collection.catalogue import Video
-from visil.collection.collection import Index
 from visil.collection.duplicates import Duplicates, Pair, group
+from visil.collection.index import Index
 from visil.errors import UsageError, VideoError
 from visil.files import replacing
 from visil.matching.localize import Segment

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from visil.collection.collection import Index
+from visil.collection import Index
+from visil.collection.catalogue import Listed
 from visil.collection.identity import Stamp, content_id
+from visil.collection.listing import Listing
 from visil.errors import VideoError
-from visil.web.looks import Looks
 from visil.web.rows import Row, State
 
 OFTEN_S = 0.5
@@ -56,7 +57,7 @@ class Library:
     def __init__(self, index: Index) -> None:
         self.catalogue = index.catalogue
         """For what the collection as a whole says."""
-        self._looks = Looks(index.folder)
+        self._listing = Listing(index.folder)
         self._snapshot: Snapshot | None = None
         self._due = 0.0
         self._look_lock = threading.Lock()
@@ -65,7 +66,7 @@ class Library:
 
     def close(self) -> None:
         """Let go of the files."""
-        self._looks.close()
+        self._listing.close()
 
     def working(self, *, begin: Iterable[str] = (), end: Iterable[str] = (), clear: bool = False) -> None:
         """Files that are about to be added, and those that are done with."""
@@ -117,7 +118,7 @@ class Library:
     def snapshot(self) -> Snapshot:
         """The collection as it is, or was a moment ago while it keeps changing."""
         kept = self._snapshot
-        if kept is not None and (time.monotonic() < self._due or kept.version == self._looks.version()):
+        if kept is not None and (time.monotonic() < self._due or kept.version == self._listing.version()):
             return kept
         with self._look_lock:
             if self._snapshot is not kept and self._snapshot is not None:
@@ -133,9 +134,19 @@ class Library:
         self._due = 0.0
 
     def _look_at_all(self) -> Snapshot:
-        version = self._looks.version()
-        rows = self._looks.rows()
+        version = self._listing.version()
+        rows = [_ready(video) for video in self._listing.videos()]
+        rows += [
+            Row(one.path, "failed", reason=one.reason, bytes=one.bytes, added=one.added)
+            for one in self._listing.failures()
+        ]
         by_id = {row.id: row for row in rows if row.id is not None}
         by_path = {path: row for row in rows for path, _ in row.files}
         by_path |= {row.path: row for row in rows if row.state == "failed"}
         return Snapshot(version, rows, by_id, by_path)
+
+
+def _ready(video: Listed) -> Row:
+    path = video.files[0][0] if video.files else ""
+    facts = (video.duration, video.width, video.height, video.bytes, video.frames, video.added)
+    return Row(path, "ready", video.id, None, *facts, video.files)

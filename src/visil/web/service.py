@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 from fastapi import Request
 
-from visil.collection.opening import opened
+from visil.collection import Index
 from visil.errors import printable
 from visil.web.guard import Rate
 from visil.web.jobs import Jobs
@@ -34,7 +34,7 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         limits = settings.limits
-        self.index = opened(settings.index)
+        self.index = Index(settings.index)
         """For what people change: verdicts and removals. It never loads the model."""
         self.state = StateFolder(settings.index)
         self.library = Library(self.index)

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from visil.cluster.serving import opened_for_serving
+from visil.cluster.ray_connection import opened_for_serving
+from visil.collection import AddProgress
 from visil.collection.discover import discover
-from visil.collection.extraction import AddProgress
 from visil.collection.identity import stamp_of
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, printable

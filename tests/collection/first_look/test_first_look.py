@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 
 import visil
 from cluster.random_collection import Made, put, query, same_hits
-from visil.cluster.making import create
-from visil.cluster.sharded import ShardedIndex
 from visil.collection import first_look, sign_scores
 from visil.collection.first_look import FILE, FirstLook
-from visil.collection.remote import RemoteIndex
+from visil.collection.shards.create import create
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.kernels import cpu_hamming
 from visil.model import presets
 
 from ..conftest import Command
+from ..inside import part, remote, signs
 from .conftest import COUNT
 from .sign_truth import true_scores
 
@@ -30,7 +29,7 @@ from .sign_truth import true_scores
 def test_scores_are_those_of_the_definition(opened: visil.Index, made: list[Made]) -> None:
     common = opened.common_here().beyond_typical(query(made[5]))
     assert common is not None
-    numbers, scores = opened.prepare_first_look().scores(query(made[5]), common)
+    numbers, scores = signs(opened).scores(query(made[5]), common)
     assert numbers.tolist() == opened.catalogue.numbers()
     np.testing.assert_allclose(scores, true_scores(made[5], made, common), rtol=0, atol=1e-6)
 
@@ -129,7 +128,7 @@ def test_less_than_one_is_refused(opened: visil.Index, made: list[Made], run: Co
 def test_a_model_that_does_not_whiten_has_no_first_look(place: Path, opened: visil.Index) -> None:
     plain = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
     with pytest.raises(ModelError, match="need a model that whitens"):
-        FirstLook(place, plain, opened.catalogue, opened.store)
+        FirstLook(place, plain, part(opened).catalogue, part(opened).store)
 
 
 def test_a_collection_of_binary_codes_has_the_same_signs(
@@ -152,7 +151,7 @@ def test_on_a_store(
 ) -> None:
     pytest.importorskip("fsspec", reason="needs the extra visil[store]")
     monkeypatch.setenv("VISIL_CACHE", str(tmp_path / "cache"))
-    with RemoteIndex("memory://first-look/all.visil", model=small) as index:
+    with visil.Index("memory://first-look/all.visil", model=small) as index:
         assert index.model is small
         for video in made:
             put(index, video)
@@ -161,7 +160,7 @@ def test_on_a_store(
                 index.search(query(video), 99, first_look=9), opened.search(query(video), 99, first_look=9)
             )
         assert index.verify() == []
-        assert not [name for name in index.objects.sizes("") if "first-look" in name]
+        assert not [name for name in remote(index).objects.sizes("") if "first-look" in name]
     assert len(list((tmp_path / "cache").rglob(FILE))) == 1
 
 
@@ -169,7 +168,7 @@ def test_shards_look_as_one_collection_does(
     tmp_path: Path, opened: visil.Index, made: list[Made], small: ViSiL
 ) -> None:
     create(tmp_path / "many", 3)
-    with ShardedIndex(tmp_path / "many", model=small) as many:
+    with visil.Index(tmp_path / "many", model=small) as many:
         assert many.model is small
         assert many.search(query(made[0]), first_look=1) == []
         for video in made:

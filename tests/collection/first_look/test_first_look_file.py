@@ -22,6 +22,7 @@ from visil.collection.first_look import FILE
 from visil.collection.sign_file import HEAD, HEADER, SignFile
 from visil.compare.visil import ViSiL
 
+from ..inside import signs
 from .conftest import COUNT
 from .sign_truth import true_scores
 
@@ -56,7 +57,7 @@ def test_signs_are_made_once_and_extended(
         assert coded == [*range(1, 31), *range(31, 41)]
         assert (tmp_path / "some" / FILE).read_bytes().startswith(first)
     with visil.Index(tmp_path / "some", model=small) as index:
-        numbers, scores = index.prepare_first_look().scores(query(made[1]), None)
+        numbers, scores = signs(index).scores(query(made[1]), None)
         assert len(coded) == 40
     np.testing.assert_allclose(scores, true_scores(made[1], made, None), atol=1e-6)
     assert numbers.tolist() == list(range(1, 41))
@@ -141,7 +142,7 @@ def test_a_damaged_file_is_mended(
     for again in (False, True):
         coded.clear()
         with visil.Index(place, model=small) as index:
-            numbers, scores = index.prepare_first_look().scores(query(made[2]), None)
+            numbers, scores = signs(index).scores(query(made[2]), None)
             assert numbers.tolist() == list(range(1, COUNT + 1))
             np.testing.assert_allclose(scores, expected, atol=1e-6)
         assert not (again and coded), "it was mended for good"
@@ -166,7 +167,7 @@ def test_signs_of_another_model_are_not_taken(
     other.write_anew({})
     with other.appending() as append:
         append(sign_file.Record(1, made[0].id, first_look.signs_of(query(made[9]))))
-    _, scores = opened.prepare_first_look().scores(query(made[2]), None)
+    _, scores = signs(opened).scores(query(made[2]), None)
     np.testing.assert_allclose(scores, true_scores(made[2], made, None), atol=1e-6)
     assert coded == list(range(1, COUNT + 1))
 
@@ -182,7 +183,7 @@ def test_a_number_that_was_another_video_s(
     with file.appending() as append:
         append(sign_file.Record(4, made[9].id, first_look.signs_of(query(made[9]))))
     with visil.Index(place, model=small) as index:
-        _, scores = index.prepare_first_look().scores(query(made[2]), None)
+        _, scores = signs(index).scores(query(made[2]), None)
     np.testing.assert_allclose(scores, true_scores(made[2], made, None), atol=1e-6)
     assert coded == [4]
 
@@ -241,7 +242,7 @@ def test_a_killed_process_leaves_nothing_wrong(
     assert (place / FILE).exists() == bool(left)
     assert len(list(place.glob(".visil-*.signs"))) == (not left)
     with visil.Index(place, model=small) as index:
-        _, scores = index.prepare_first_look().scores(query(made[2]), None)
+        _, scores = signs(index).scores(query(made[2]), None)
         assert len(coded) == COUNT - left, "what was whole is used"
         np.testing.assert_allclose(scores, true_scores(made[2], made, None), atol=1e-6)
         assert {problem.what for problem in index.verify()} == {"frames.faiss"}, "no search by votes yet"
@@ -277,11 +278,11 @@ def test_a_folder_that_cannot_be_written_to(
         for video in made[known:]:
             put(index, video)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    monkeypatch.setattr("visil.collection.collection.can_write", lambda _: False)
+    monkeypatch.setattr("visil.collection.storage.can_write", lambda _: False)
     coded.clear()
     with visil.Index(tmp_path / "i", model=small) as index:
         for _ in range(2):
-            _, scores = index.prepare_first_look().scores(query(made[2]), None)
+            _, scores = signs(index).scores(query(made[2]), None)
             np.testing.assert_allclose(scores, true_scores(made[2], made, None), atol=1e-6)
         assert coded == list(range(known + 1, COUNT + 1))
     kept = {path: changed for path, changed in before.items() if "catalogue" not in path.name}
@@ -318,7 +319,7 @@ def test_a_full_disk_is_no_reason_not_to_answer(
         return Full(file) if "signs" in self.name and mode != "rb" else file
 
     monkeypatch.setattr(Path, "open", small_disk)
-    _, scores = opened.prepare_first_look().scores(query(made[2]), None)
+    _, scores = signs(opened).scores(query(made[2]), None)
     np.testing.assert_allclose(scores, true_scores(made[2], made, None), atol=1e-6)
 
 
@@ -331,7 +332,7 @@ def test_features_that_cannot_be_read_are_left_out_with_a_warning(
     data = bytearray(damaged.read_bytes())
     data[8 + 1024 : 8 + 1024 + 8] = vectors.numpy().tobytes()[:8]
     damaged.write_bytes(data)
-    numbers, _ = opened.prepare_first_look().scores(query(made[2]), None)
+    numbers, _ = signs(opened).scores(query(made[2]), None)
     assert set(range(1, COUNT + 1)) - set(numbers.tolist()) == {4, 5}
     assert [record.getMessage().partition(" is left out: ")[0] for record in caplog.records] == [
         made[3].path,

@@ -1,4 +1,4 @@
-"""Shards in a cluster: one Ray actor each, which keeps its collection open and its network loaded between calls.
+"""Shards in a cluster: one Ray actor each, which keeps its part open and its network loaded between calls.
 
 An actor whose process or node dies is started again on a node that lives. Questions are asked again there; a change
 that was under way is not repeated, since it may have been made: whoever asked for it is told.
@@ -6,32 +6,22 @@ that was under way is not repeated, since it may have been made: whoever asked f
 
 from __future__ import annotations
 
+import atexit
 import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from visil.cluster.ray_session import ray_session
+from visil.collection import Index
+from visil.collection.part import Part, changes
+from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, VisilError
 
-CHANGES = {
-    *("remove", "settle", "receive", "take", "put", "flush", "give_up", "put_verdicts", "drop_verdicts"),
-    *("clear_leftovers", "verify"),
-}
-"""Methods of a shard that change it, or may."""
-
-STORE_CHANGES = {
-    "add",
-    "add_file",
-    "clear",
-    "fail",
-    "forget",
-    "judge",
-    "mark_reference",
-    "remove",
-    "set_fact",
-}
-"""Of its catalogue and store, behind ``ask``."""
+ADDRESS = "VISIL_RAY"
+"""The variable by which `visil serve --ray` tells its engines of a cluster."""
 
 RESTART_SECONDS = 60.0
 """How long a question is asked again of an actor that died, and is being started elsewhere."""
@@ -46,17 +36,15 @@ class ShardActor:
         self.location = location
         self.model = model
         self.threads = threads
-        self.shard: Any = None
+        self.shard: Part | None = None
 
     def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
         """``getattr(shard, method)(*arguments)``."""
         if self.shard is None:
             import torch
 
-            from visil.cluster.shard import Shard
-
             torch.set_num_threads(self.threads)
-            self.shard = Shard(self.location, model=self.model)
+            self.shard = Part.shard(self.location, model=self.model)
         return getattr(self.shard, method)(*arguments)
 
     def process(self) -> int:
@@ -64,8 +52,8 @@ class ShardActor:
         return os.getpid()
 
 
-class RayShards:
-    """:class:`visil.cluster.shards.Shards` over the cluster that this process has joined.
+class RayConnection:
+    """:class:`visil.collection.connection.Connection` over the cluster that this process has joined.
 
     Shards in folders must lie on a file system that all nodes have at the same place; those on a store need not.
     """
@@ -77,6 +65,7 @@ class RayShards:
         import ray
 
         self.locations: Sequence[str] = list(locations)
+        self.parts: Sequence[Part] | None = None
         self._actors: list[Any] = []
         kind = ray.remote(ShardActor)
         for location in self.locations:
@@ -96,26 +85,29 @@ class RayShards:
         return [int(pid) for pid in ray.get([actor.process.remote() for actor in self._actors])]
 
     def call(self, place: int, method: str, /, *arguments: Any) -> Any:
-        """See :meth:`visil.cluster.shards.Shards.call`."""
+        """See :meth:`visil.collection.connection.Connection.call`."""
         return self._answer(self._asked(place, method, arguments))
 
     def each(self, method: str, /, *arguments: Any) -> list[Any]:
-        """See :meth:`visil.cluster.shards.Shards.each`."""
+        """See :meth:`visil.collection.connection.Connection.each`."""
         import ray
 
         # A query's features go into the cluster's memory once, and not to each actor anew.
         shared = ray.put(arguments) if arguments else ()
-        again = not _changes(method, arguments)
+        again = not changes(method, arguments)
         asked = [self._sent(place, method, shared, again) for place in range(len(self._actors))]
         return [self._answer(one) for one in asked]
 
     def some(self, method: str, arguments: dict[int, tuple[Any, ...]], /) -> dict[int, Any]:
-        """See :meth:`visil.cluster.shards.Shards.some`."""
+        """See :meth:`visil.collection.connection.Connection.some`."""
         asked = {place: self._asked(place, method, those) for place, those in arguments.items()}
         return {place: self._answer(one) for place, one in asked.items()}
 
-    def close(self) -> None:
-        """See :meth:`visil.cluster.shards.Shards.close`."""
+    def use(self, model: ViSiL) -> None:
+        """See :meth:`visil.collection.connection.Connection.use`: actors load their own."""
+
+    def close(self, *, keep: bool = True) -> None:  # noqa: ARG002
+        """See :meth:`visil.collection.connection.Connection.close`."""
         import ray
 
         actors, self._actors = self._actors, []
@@ -124,7 +116,7 @@ class RayShards:
                 ray.kill(actor)
 
     def _asked(self, place: int, method: str, arguments: tuple[Any, ...]) -> _Asked:
-        return self._sent(place, method, arguments, not _changes(method, arguments))
+        return self._sent(place, method, arguments, not changes(method, arguments))
 
     def _sent(self, place: int, method: str, arguments: Any, again: bool) -> _Asked:
         if not self._actors:
@@ -153,6 +145,20 @@ class RayShards:
             asked = self._sent(asked.place, asked.method, asked.arguments, asked.again)
 
 
+def opened_for_serving(folder: str | os.PathLike[str]) -> Index:
+    """The collection opened here; or, where the server was given a cluster, its shards by actors there.
+
+    The cluster is left when this process ends.
+    """
+    address = os.environ.get(ADDRESS)
+    if not address:
+        return Index(folder)
+    joined = ExitStack()
+    joined.enter_context(ray_session(address))
+    atexit.register(joined.close)
+    return Index(folder, connect=RayConnection)
+
+
 @dataclass(frozen=True)
 class _Asked:
     """A call under way."""
@@ -164,7 +170,3 @@ class _Asked:
     answer: Any
     again: bool
     """Whether it may be repeated."""
-
-
-def _changes(method: str, arguments: tuple[Any, ...]) -> bool:
-    return arguments[1] in STORE_CHANGES if method == "ask" else method in CHANGES

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from visil.collection.candidates import CandidateIndex
 from visil.collection.catalogue import Catalogue, Video
 from visil.collection.lock import exclusive
-from visil.collection.store import FeatureStore
+from visil.collection.store import PartFeatures
 
 LOCK = "frames.lock"
 
@@ -20,18 +21,31 @@ Stamps = dict[int, list[int] | None]
 """Of videos by number: size and time of change of a feature file; None where it is missing."""
 
 
+class LeftOut(Protocol):
+    """Remembers which videos were left out, as a text."""
+
+    def read(self) -> str | None:
+        """What was written last; None before."""
+
+    def write(self, text: str) -> None:
+        """Remember it, as far as that is possible."""
+
+
 class CandidateCache:
     """``frames*`` of a collection.
 
-    Videos whose features cannot be read are left out with a warning. Which they were is remembered in the catalogue,
+    Videos whose features cannot be read are left out with a warning. Which they were is remembered by ``left_out``,
     so they are tried again when their file changes, and not each time.
     """
 
-    def __init__(self, folder: Path, dim: int, catalogue: Catalogue, store: FeatureStore) -> None:
+    def __init__(
+        self, folder: Path, dim: int, catalogue: Catalogue, store: PartFeatures, left_out: LeftOut
+    ) -> None:
         self.folder = folder
         self.dim = dim
         self.catalogue = catalogue
         self.store = store
+        self.left_out = left_out
         self._candidates: CandidateIndex | None = None
         self._version: object = None
         """Of the catalogue when the candidates were last seen to fit it, with nothing left out."""
@@ -61,7 +75,7 @@ class CandidateCache:
         with exclusive(self.folder / LOCK):
             self._candidates, left_out = self._updated(present)
             self._candidates.save()
-            self.catalogue.set_fact("left_out", json.dumps(left_out))
+            self.left_out.write(json.dumps(left_out))
             _delete_leftovers(self.folder)
 
     def _updated(self, present: set[int]) -> tuple[CandidateIndex, Stamps]:
@@ -69,12 +83,11 @@ class CandidateCache:
         candidates = CandidateIndex(self.folder, self.dim)
         fits = candidates.load(writable=True) and not candidates.outgrown and not _worn(candidates, present)
         videos = self.catalogue.numbered(sorted(present - candidates.numbers if fits else present))
-        sound = [video for video, _ in self.store.readable(videos[number] for number in sorted(videos))]
-        chosen = [(video.number, video.id) for video in sound]
+        inorder = [videos[number] for number in sorted(videos)]
         if fits:
-            candidates.extend(chosen, self.store)
+            candidates.extend(inorder, self.store)
         else:
-            candidates.build(chosen, self.store, sum(video.frames for video in sound))
+            candidates.build(inorder, self.store)
         left_out = self._left_out() if fits else {}
         for number in videos.keys() - candidates.numbers:
             left_out[number] = self._stamp(videos[number])
@@ -82,7 +95,7 @@ class CandidateCache:
 
     def _left_out(self) -> Stamps:
         """Videos left out before that are as unreadable as then: the warning is repeated, the attempt is not."""
-        known = json.loads(self.catalogue.fact("left_out") or "{}")
+        known = json.loads(self.left_out.read() or "{}")
         stamps: Stamps = {int(number): stamp for number, stamp in known.items()}
         videos = self.catalogue.numbered(list(stamps)).values()
         same = [video for video in videos if self._stamp(video) == stamps[video.number]]

@@ -1,4 +1,4 @@
-"""The state of a collection, and what may be wrong with it."""
+"""What a collection and its parts say about themselves, and what may be wrong with them."""
 
 from __future__ import annotations
 
@@ -33,3 +33,22 @@ class Problem:
 
     what: str
     reason: str
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """The state of a part."""
+
+    location: str
+    model: str | None
+    fingerprint: str | None
+    """Of its model; None while none was chosen."""
+    codes: Codes | None
+    """What features are kept as; None while nothing was added and no kind was asked for."""
+    writable: bool
+    videos: int
+    frames: int
+    seconds: float
+    bytes: int
+    """On disk; 0 where it was not asked for."""
+    failed: list[Failure]

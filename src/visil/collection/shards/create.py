@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from visil.cluster import manifest as manifests
-from visil.cluster.checks import check
-from visil.cluster.manifest import MOST, Manifest, ShardEntry
-from visil.cluster.placing import home
-from visil.cluster.shard import Shard, ShardFacts
 from visil.collection.entries import failures, put_failures
+from visil.collection.part import Part
 from visil.collection.remote_objects import is_url
+from visil.collection.shards import manifest as manifests
+from visil.collection.shards.manifest import MOST, Manifest, ShardEntry, home
+from visil.collection.shards.members import check_alike
+from visil.collection.state import PartFacts
 from visil.errors import IndexFolderError, UsageError
 from visil.model.codes import Codes, checked
 
@@ -48,7 +48,7 @@ def create(
         [os.path.join(folder, f"{name}.visil") for name in names] if isinstance(shards, int) else list(shards)
     )
     _make_folder(folder, wanted)
-    given = None if source is None else Shard(source)
+    given = None if source is None else Part.shard(source)
     try:
         facts = {} if given is None else _facts(given)
         if codes is not None:
@@ -66,7 +66,7 @@ def create(
                 if given is None:
                     manifest = _agreed(folder, manifest, opened)
                 else:
-                    check(folder, manifest, [shard.facts() for shard in opened])
+                    check_alike(folder, manifest, [shard.facts() for shard in opened])
                 for shard in opened:
                     shard.clear_leftovers()
                     shard.settle(manifest.facts)
@@ -74,10 +74,10 @@ def create(
                     _copy_all(given, opened, names, progress)
                 _check_doubles(opened)
                 for shard in opened:
-                    shard.flush()
+                    shard.keep()
                     shard.prepare()
                 manifests.write(folder, manifest)
-                return sum(len(shard.index) for shard in opened)
+                return sum(len(shard) for shard in opened)
             finally:
                 for shard in opened:
                     shard.close()
@@ -89,7 +89,7 @@ def create(
 def add_shard(folder: Path, location: str) -> str:
     """One shard more, empty or an ordinary collection that is there already; returns its name.
 
-    Nothing moves before :func:`visil.cluster.moving.rebalance`.
+    Nothing moves before :func:`visil.collection.shards.rebalance.rebalance`.
     """
     manifests.read(folder)
     with manifests.held(folder, alone=True):
@@ -103,7 +103,7 @@ def add_shard(folder: Path, location: str) -> str:
         *old, new = grown.locations(folder)
         if os.path.realpath(new) in map(os.path.realpath, old):
             raise IndexFolderError(new, "is a shard of this collection already")
-        others = [Shard(one) for one in old]
+        others = [Part.shard(one) for one in old]
         try:
             shard = _opened(new)
             try:
@@ -149,27 +149,25 @@ def _make_folder(folder: Path, wanted: Sequence[str]) -> None:
         raise IndexFolderError(folder, f"cannot be made ({(error.strerror or '').lower()})") from error
 
 
-def _opened(location: str) -> Shard:
+def _opened(location: str) -> Part:
     """The shard at a location, made where nothing is."""
-    from visil.collection.opening import opened
-
     if not manifests.is_sharded(location):
-        opened(location).close()
-    return Shard(location)
+        Part.open(location).close()
+    return Part.shard(location)
 
 
-def _facts(shard: Shard) -> dict[str, str]:
-    facts = {key: shard.index.catalogue.fact(key) for key in FACTS}
+def _facts(shard: Part) -> dict[str, str]:
+    facts = {key: shard.catalogue.fact(key) for key in FACTS}
     known = shard.facts()
     if known.codes is not None:
         facts["codes"] = known.codes
     return {key: value for key, value in facts.items() if value is not None}
 
 
-def _agreed(folder: Path, manifest: Manifest, shards: Sequence[Shard]) -> Manifest:
+def _agreed(folder: Path, manifest: Manifest, shards: Sequence[Part]) -> Manifest:
     """With what the first shard that has settled says, where the collection has not; all others must agree."""
     facts = dict(manifest.facts)
-    states: list[ShardFacts] = []
+    states: list[PartFacts] = []
     for shard in shards:
         known = _facts(shard)
         if "fingerprint" not in facts and "fingerprint" in known:
@@ -178,11 +176,11 @@ def _agreed(folder: Path, manifest: Manifest, shards: Sequence[Shard]) -> Manife
             facts.setdefault("codes", known["codes"])
         states.append(shard.facts())
     manifest = replace(manifest, facts=facts)
-    check(folder, manifest, states)
+    check_alike(folder, manifest, states)
     return manifest
 
 
-def _check_doubles(shards: Sequence[Shard]) -> None:
+def _check_doubles(shards: Sequence[Part]) -> None:
     seen: dict[str, str] = {}
     for shard in shards:
         for video in shard.order().ids:
@@ -194,23 +192,21 @@ def _check_doubles(shards: Sequence[Shard]) -> None:
             seen[video] = shard.location
 
 
-def _copy_all(
-    source: Shard, shards: Sequence[Shard], names: Sequence[str], progress: OnCopied | None
-) -> None:
-    """Every video into its shard, in the order of the source: times that tie or fall are set apart by a hair."""
-    videos = source.index.catalogue.rows("SELECT id, added FROM videos ORDER BY number")
+def _copy_all(source: Part, shards: Sequence[Part], names: Sequence[str], progress: OnCopied | None) -> None:
+    """Every video into its shard, in the order of the source: a time that ties or falls becomes the next larger one."""
+    videos = source.catalogue.database.rows("SELECT id, added FROM videos ORDER BY number")
     last = -np.inf
     for done, (video, added) in enumerate(videos, 1):
         last = float(added) if float(added) > last else float(np.nextafter(last, np.inf))
         shard = shards[home(video, names)]
         entry = source.entry(video)
-        if entry is not None and not shard.index.catalogue.has(video):
-            if source.index.store.stamp(video) is not None:
+        if entry is not None and not shard.catalogue.has(video):
+            if source.store.stamp(video) is not None:
                 shard.take(video, source.file(video))
             shard.put(replace(entry, video=(*entry.video[:-1], last)))
         if progress is not None:
             progress(done, len(videos))
     for row in source.verdicts():
-        shards[home(row[0], names)].put_verdicts([row])
-    for row in failures(source.index.catalogue):
-        put_failures(shards[home(row[0], names)].index.catalogue, [row])
+        shards[home(row[0], names)].add_verdicts([row])
+    for row in failures(source.catalogue):
+        put_failures(shards[home(row[0], names)].catalogue, [row])

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from visil.cluster import manifest as manifests
-from visil.cluster.checks import check
-from visil.cluster.placing import home
-from visil.cluster.shard import PART
-from visil.cluster.shards import LocalShards, Shards
+from visil.collection.connection import Connect, Connection, LocalConnection
 from visil.collection.entries import Entry
 from visil.collection.lock import can_write
+from visil.collection.part import PIECE
+from visil.collection.shards import manifest as manifests
+from visil.collection.shards.manifest import home
+from visil.collection.shards.members import check_alike
 from visil.errors import IndexFolderError
 
 TOGETHER = 50
@@ -28,9 +28,7 @@ OnMoved = Callable[[int, int], None]
 """Called with videos moved, and videos to move in all."""
 
 
-def rebalance(
-    folder: Path, *, connect: Callable[[Sequence[str]], Shards] = LocalShards, progress: OnMoved | None = None
-) -> int:
+def rebalance(folder: Path, *, connect: Connect = LocalConnection.to, progress: OnMoved | None = None) -> int:
     """Every video into the shard that its content belongs to, and what people said into that of the pair.
 
     Returns how many videos were moved.
@@ -42,7 +40,7 @@ def rebalance(
         manifest = manifests.read(folder)
         shards = connect(manifest.locations(folder))
         try:
-            check(folder, manifest, shards.each("facts"))
+            check_alike(folder, manifest, shards.each("facts"))
             for location, writable in zip(shards.locations, shards.each("writable"), strict=True):
                 if not writable:
                     raise IndexFolderError(location, "the folder cannot be written to")
@@ -60,7 +58,7 @@ def rebalance(
     return done
 
 
-def misplaced(shards: Shards, names: Sequence[str]) -> dict[tuple[int, int], list[str]]:
+def misplaced(shards: Connection, names: Sequence[str]) -> dict[tuple[int, int], list[str]]:
     """{(from, to): ids} of the videos that are not in the shard that they belong to."""
     found: dict[tuple[int, int], list[str]] = defaultdict(list)
     for place, order in enumerate(shards.each("order")):
@@ -71,7 +69,7 @@ def misplaced(shards: Shards, names: Sequence[str]) -> dict[tuple[int, int], lis
     return dict(found)
 
 
-def _move_all(shards: Shards, wanted: dict[tuple[int, int], list[str]], progress: OnMoved | None) -> int:
+def _move_all(shards: Connection, wanted: dict[tuple[int, int], list[str]], progress: OnMoved | None) -> int:
     total = sum(map(len, wanted.values()))
     moved = 0
     for (source, target), videos in wanted.items():
@@ -79,17 +77,17 @@ def _move_all(shards: Shards, wanted: dict[tuple[int, int], list[str]], progress
             some = videos[start : start + TOGETHER]
             for video in some:
                 copy(shards, source, target, video)
-            shards.call(target, "flush")
+            shards.call(target, "keep")
             for video in some:
                 shards.call(source, "remove", video)
                 moved += 1
                 if progress is not None:
                     progress(moved, total)
-            shards.call(source, "flush")
+            shards.call(source, "keep")
     return moved
 
 
-def copy(shards: Shards, source: int, target: int, video: str) -> None:
+def copy(shards: Connection, source: int, target: int, video: str) -> None:
     """A video into another shard; one whose feature file is missing goes without, and is as damaged there as here."""
     entry: Entry | None = shards.call(source, "entry", video)
     if entry is None:
@@ -104,20 +102,20 @@ def copy(shards: Shards, source: int, target: int, video: str) -> None:
         raise
 
 
-def _send(shards: Shards, source: int, target: int, video: str) -> None:
-    if isinstance(shards, LocalShards):
+def _send(shards: Connection, source: int, target: int, video: str) -> None:
+    if shards.parts is not None:
         shards.call(target, "take", video, shards.call(source, "file", video))
         return
     start = 0
     while True:
-        data: bytes = shards.call(source, "part", video, start)
+        data: bytes = shards.call(source, "piece", video, start)
         shards.call(target, "receive", video, data)
         start += len(data)
-        if len(data) < PART:
+        if len(data) < PIECE:
             return
 
 
-def _move_verdicts(shards: Shards, names: Sequence[str]) -> None:
+def _move_verdicts(shards: Connection, names: Sequence[str]) -> None:
     for place, rows in enumerate(shards.each("verdicts")):
         leaving: dict[int, list[tuple[object, ...]]] = defaultdict(list)
         for row in rows:
@@ -125,9 +123,11 @@ def _move_verdicts(shards: Shards, names: Sequence[str]) -> None:
         _hand_over(shards, place, ((to, some) for to, some in leaving.items() if to != place))
 
 
-def _hand_over(shards: Shards, source: int, leaving: Iterable[tuple[int, list[tuple[object, ...]]]]) -> None:
+def _hand_over(
+    shards: Connection, source: int, leaving: Iterable[tuple[int, list[tuple[object, ...]]]]
+) -> None:
     for target, rows in leaving:
-        shards.call(target, "put_verdicts", rows)
-        shards.call(target, "flush")
+        shards.call(target, "add_verdicts", rows)
+        shards.call(target, "keep")
         shards.call(source, "drop_verdicts", rows)
-        shards.call(source, "flush")
+        shards.call(source, "keep")

@@ -1,11 +1,17 @@
-"""``shards.json``: what a sharded collection consists of; and the lock of those who change that."""
+"""``shards.json``: what a sharded collection consists of, which shard a video belongs to, and who may change that.
+
+A video belongs to a shard by its content, and evenly (rendezvous hashing): each shard draws a number for each video
+from their two names, and the highest has it. A shard that is added wins what it draws highest for, one part in n from
+each of the others, and nothing else moves.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,10 +66,17 @@ class Manifest:
         return replace(self, facts={**self.facts, **facts})
 
 
+def home(key: str | bytes, shards: Sequence[str]) -> int:
+    """The place of the shard that a video (its id) belongs to; ``shards`` are their names, which never change."""
+    data = key if isinstance(key, bytes) else key.encode()
+    draws = [hashlib.blake2b(data, digest_size=8, key=name.encode()).digest() for name in shards]
+    return max(range(len(shards)), key=draws.__getitem__)
+
+
 def is_sharded(location: str | os.PathLike[str]) -> bool:
     """Whether a location is a folder with a ``shards.json``."""
     name = os.fspath(location)
-    return not is_url(name) and os.path.lexists(os.path.join(name, FILE))
+    return not is_url(location) and os.path.lexists(os.path.join(name, FILE))
 
 
 def read(folder: Path) -> Manifest:

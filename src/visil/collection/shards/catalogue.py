@@ -7,31 +7,22 @@ added, whichever shard they are in.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.cluster.manifest import MOST
-from visil.cluster.placing import home
-from visil.collection.catalogue import Catalogue, Failure, Judgement, NewVideo, Video
+from visil.collection.catalogue import Failure, Judgement, NewVideo, Video
 from visil.collection.entries import Order
 from visil.collection.identity import Stamp, stamp_of
+from visil.collection.shards import manifest as manifests
+from visil.collection.shards.manifest import MOST
+from visil.collection.shards.members import Members, by_place, number_of
 from visil.errors import IndexFolderError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from visil.cluster.sharded import ShardedIndex
-
-
-def number_of(place: int, local: int) -> int:
-    """A video's number in the whole collection."""
-    return local * MOST + place
 
 
 @dataclass(frozen=True)
@@ -65,44 +56,24 @@ class MergedOrder:
         return cls(numbers[kept], [ids[i] for i in kept], numbers[doubled])
 
 
-class ShardedCatalogue(Catalogue):
-    """What :class:`visil.collection.catalogue.Catalogue` offers, over the shards of ``index``."""
+class ShardedCatalogue:
+    """What :class:`visil.collection.catalogue.Catalogue` says of one part, of all shards together."""
 
-    def __init__(self, index: ShardedIndex) -> None:  # no database of its own
-        self._index = index
-        self.path = index.folder
+    def __init__(self, members: Members) -> None:
+        self._members = members
         self._order: tuple[object, MergedOrder] | None = None
-
-    @property
-    def readonly(self) -> bool:  # type: ignore[override]
-        """Whether no shard can be written to."""
-        return not any(self._index.shards.each("writable"))
-
-    def _each(self, method: str, *arguments: Any) -> list[Any]:
-        return self._index.shards.each("ask", "catalogue", method, *arguments)
-
-    def _at(self, place: int, method: str, *arguments: Any) -> Any:
-        return self._index.shards.call(place, "ask", "catalogue", method, *arguments)
-
-    def where(self, video: str) -> int | None:
-        """The place of the shard that has a video; the one that it belongs to, where it is in two."""
-        found = [place for place, has in enumerate(self._each("has", video)) if has]
-        belongs = home(video, self._index.manifest.names)
-        return belongs if belongs in found else next(iter(found), None)
 
     def version(self) -> object:
         """Equals an earlier answer only where no video came or went in between."""
-        return self._index.shards.each("version")
+        return self._members.connection.each("version")
 
     def order(self) -> MergedOrder:
         """All videos in the order in which they came; kept until one comes or goes."""
         version = self.version()
         if self._order is None or self._order[0] != version:
-            orders = self._index.shards.each("order")
-            self._order = (
-                version,
-                MergedOrder.of(orders, self._index.folder, moving=self._index.manifest.moving),
-            )
+            members = self._members
+            orders = members.connection.each("order")
+            self._order = (version, MergedOrder.of(orders, members.folder, moving=members.manifest.moving))
         return self._order[1]
 
     def ranks(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -123,11 +94,19 @@ class ShardedCatalogue(Catalogue):
 
     def fact(self, key: str) -> str | None:
         """What the whole collection has settled on."""
-        return self._index.manifest.facts.get(key)
+        return self._members.manifest.facts.get(key)
 
     def set_fact(self, key: str, value: str) -> None:
         """Settle something for all shards."""
-        self._index.settle(**{key: value})
+        self.settle(**{key: value})
+
+    def settle(self, **facts: str) -> None:
+        """Record what the whole collection is made with: in ``shards.json`` first, then in each shard."""
+        members = self._members
+        with manifests.held(members.folder, alone=False):
+            members.manifest = manifests.read(members.folder).with_facts(**facts)
+            manifests.write(members.folder, members.manifest)
+        members.connection.each("settle", members.manifest.facts)
 
     # ------------------------------------------------------------------ changing
 
@@ -141,64 +120,45 @@ class ShardedCatalogue(Catalogue):
         place: Callable[[], object] | None = None,
     ) -> list[str]:
         """A video into the shard that it belongs to; killed on the way, its path is known to none, and added anew."""
-        belongs = self.place_for(video.id)
+        belongs = self._members.place_for(video.id)
         gone = self._forget_elsewhere(path, belongs)
-        own = self._index.local(belongs).catalogue
+        own = self._members.local(belongs).catalogue
         return gone + own.add(video, path, stamp, reference=reference, place=place)
 
     def add_file(self, video: str, path: str, stamp: Stamp, *, reference: bool = False) -> list[str]:
         """Another file of a video, to the shard that has it."""
-        here = self.where(video)
+        here = self._members.where(video)
         if here is None:
             raise LookupError(video)
         gone = self._forget_elsewhere(path, here)
-        return gone + self._index.local(here).catalogue.add_file(video, path, stamp, reference=reference)
-
-    def place_for(self, video: str) -> int:
-        """Where a video is or, where it is nowhere, belongs."""
-        here = self.where(video)
-        return home(video, self._index.manifest.names) if here is None else here
+        return gone + self._members.local(here).catalogue.add_file(video, path, stamp, reference=reference)
 
     def _forget_elsewhere(self, path: str, but: int) -> list[str]:
         """What other shards know of a path: it holds something else now."""
         gone: list[str] = []
-        for place in range(len(self._index.manifest.shards)):
+        for place in self._members.places:
             if place != but:
-                gone += self._at(place, "forget", path)
+                gone += self._members.ask(place, "forget", path)
         return gone
 
     def mark_reference(self, path: str) -> None:
         """Mark a file in whichever shard has it."""
-        self._each("mark_reference", path)
+        self._members.ask_each("mark_reference", path)
 
     def fail(self, path: str, reason: str, stamp: Stamp) -> list[str]:
         """A file that cannot be read, kept by the shard that its name belongs to."""
-        belongs = home(os.fsencode(path), self._index.manifest.names)
+        belongs = self._members.home(os.fsencode(path))
         gone = self._forget_elsewhere(path, belongs)
-        return gone + list(self._at(belongs, "fail", path, reason, stamp))
-
-    def forget(self, path: str) -> list[str]:
-        """What was known of a path is gone from all shards."""
-        return [video for gone in self._each("forget", path) for video in gone]
-
-    def remove(self, video: str) -> None:
-        """Forget a video, wherever it is."""
-        self._each("remove", video)
-
-    def clear(self, video: str, _clear: Callable[[str], None]) -> None:
-        """Delete what is left of a video in shards that do not have it (any more): each sees to its own files."""
-        for place in range(len(self._index.manifest.shards)):
-            own = self._index.local(place)
-            own.catalogue.clear(video, own.store.remove)
+        return gone + list(self._members.ask(belongs, "fail", path, reason, stamp))
 
     # ------------------------------------------------------------------ asking
 
     def file(self, path: str) -> tuple[str, Stamp] | None:
         """The video that a path held; of two answers the one that is true now."""
-        found: list[tuple[str, Stamp]] = [one for one in self._each("file", path) if one is not None]
+        found: list[tuple[str, Stamp]] = [
+            one for one in self._members.ask_each("file", path) if one is not None
+        ]
         if len(found) > 1:
-            from pathlib import Path
-
             with suppress(Exception):
                 now = stamp_of(Path(path))
                 found.sort(key=lambda one: one[1] != now)
@@ -206,23 +166,25 @@ class ShardedCatalogue(Catalogue):
 
     def failed_before(self, path: str, stamp: Stamp) -> str | None:
         """Why this very file could not be read before."""
-        return next((one for one in self._each("failed_before", path, stamp) if one is not None), None)
+        return next(
+            (one for one in self._members.ask_each("failed_before", path, stamp) if one is not None), None
+        )
 
     def failures(self) -> list[Failure]:
         """All files that cannot be read."""
-        found = {one.path: one for some in self._each("failures") for one in some}
+        found = {one.path: one for some in self._members.ask_each("failures") for one in some}
         return [found[path] for path in sorted(found, key=os.fsencode)]
 
     def has(self, video: str) -> bool:
         """Whether some shard has a video."""
-        return any(self._each("has", video))
+        return any(self._members.ask_each("has", video))
 
     def count(self) -> tuple[int, int, float]:
         """Videos, frames and seconds in all."""
-        if self._index.manifest.moving:
+        if self._members.manifest.moving:
             chosen = list(self.videos())
             return len(chosen), sum(v.frames for v in chosen), sum(v.duration for v in chosen)
-        counts = self._each("count")
+        counts = self._members.ask_each("count")
         return sum(c[0] for c in counts), sum(c[1] for c in counts), sum(c[2] for c in counts)
 
     def videos(self) -> Iterator[Video]:
@@ -235,7 +197,7 @@ class ShardedCatalogue(Catalogue):
     def video(self, id_or_path: str) -> Video | None:
         """A video by id, the beginning of its id, or path; None where that fits none, or several."""
         found: dict[str, Video] = {}
-        for place, video in enumerate(self._each("video", id_or_path)):
+        for place, video in enumerate(self._members.ask_each("video", id_or_path)):
             if video is not None:
                 found.setdefault(video.id, replace(video, number=number_of(place, video.number)))
         if id_or_path in found:
@@ -250,13 +212,10 @@ class ShardedCatalogue(Catalogue):
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Video]:
         """Videos by number; those that are gone are left out."""
-        wanted: dict[int, list[int]] = defaultdict(list)
-        for number in numbers:
-            wanted[int(number) % MOST].append(int(number) // MOST)
-        asked = {place: ("catalogue", "numbered", some) for place, some in wanted.items()}
+        asked = {place: ("catalogue", "numbered", some) for place, some in by_place(numbers).items()}
         return {
             number_of(place, local): replace(video, number=number_of(place, local))
-            for place, some in self._index.shards.some("ask", asked).items()
+            for place, some in self._members.connection.some("ask", asked).items()
             for local, video in some.items()
         }
 
@@ -264,7 +223,7 @@ class ShardedCatalogue(Catalogue):
         """So many videos, by id: those that one collection of all would name."""
         found = {
             video.id: replace(video, number=number_of(place, video.number))
-            for place, some in enumerate(self._each("sample", count))
+            for place, some in enumerate(self._members.ask_each("sample", count))
             for video in some
         }
         return [found[key] for key in sorted(found)[:count]]
@@ -275,13 +234,13 @@ class ShardedCatalogue(Catalogue):
 
     def paths(self, video: str) -> list[str]:
         """Every file that holds a video."""
-        found = {path for some in self._each("paths", video) for path in some}
+        found = {path for some in self._members.ask_each("paths", video) for path in some}
         return sorted(found, key=os.fsencode)
 
     def copies(self) -> dict[str, list[tuple[str, bool]]]:
         """The videos that several files hold, in the order in which they came."""
         found: dict[str, list[tuple[str, bool]]] = {}
-        for some in self._each("copies"):
+        for some in self._members.ask_each("copies"):
             found |= some
         places = {video: i for i, video in enumerate(self.order().ids)} if found else {}
         return {video: found[video] for video in sorted(found, key=lambda v: places.get(v, len(places)))}
@@ -290,24 +249,17 @@ class ShardedCatalogue(Catalogue):
 
     def judge(self, a: str, b: str, verdict: Judgement | None) -> None:
         """Record what someone said, in the shard that the pair belongs to, and nowhere else."""
-        belongs = home(min(a, b), self._index.manifest.names)
+        belongs = self._members.home(min(a, b))
         if verdict is not None:
-            self._at(belongs, "judge", a, b, verdict)
-        for place in range(len(self._index.manifest.shards)):
+            self._members.ask(belongs, "judge", a, b, verdict)
+        for place in self._members.places:
             if place != belongs or verdict is None:
-                self._at(place, "judge", a, b, None)
+                self._members.ask(place, "judge", a, b, None)
 
     def verdicts(self) -> dict[tuple[str, str], Judgement]:
         """{(id, id): what was said}; the last word, where two shards have one."""
-        rows = sorted((row for some in self._index.shards.each("verdicts") for row in some), key=_when)
+        rows = sorted((row for some in self._members.connection.each("verdicts") for row in some), key=_when)
         return {(a, b): verdict for a, b, verdict, _ in rows}
-
-    def integrity(self) -> str | None:
-        """What SQLite finds wrong with the first catalogue that is damaged."""
-        return next((one for one in self._each("integrity") if one is not None), None)
-
-    def close(self) -> None:
-        """The shards are closed by the collection."""
 
 
 def _when(row: tuple[Any, ...]) -> float:

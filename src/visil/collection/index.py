@@ -1,0 +1,334 @@
+"""`visil.Index`: a collection of videos in a folder, in shards, or on a store.
+
+It is written once, over parts (:mod:`visil.collection.parts`): what is asked of all of them comes together here, what
+is asked of a collection that is one part goes straight through to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from visil.collection.background import SAMPLE, Background
+from visil.collection.candidates import Probes
+from visil.collection.catalogue import Judgement, Video
+from visil.collection.connection import Connect
+from visil.collection.discover import discover
+from visil.collection.duplicates import Duplicates, Group, OnPairs, find_duplicates
+from visil.collection.extraction import Decode, LocalEngine
+from visil.collection.first_look import check_first_look
+from visil.collection.identity import stamp_of
+from visil.collection.intake import AddReport, Engine, Intake, OnProgress
+from visil.collection.part import Part
+from visil.collection.parts import AnyCatalogue, Parts, SinglePart
+from visil.collection.search import Hit, best_of
+from visil.collection.shards.manifest import is_sharded
+from visil.collection.shards.parts import ShardedParts
+from visil.collection.state import IndexInfo, Problem
+from visil.collection.store import Features
+from visil.compare.visil import ViSiL
+from visil.errors import IndexFolderError, ModelError, UsageError
+from visil.kernels.cores import usable_cores
+from visil.model.codes import Codes
+from visil.model.features import VideoFeatures
+
+CANDIDATES = 100
+"""Videos that a search compares exactly, at the least."""
+
+FRESH_S = 30.0
+"""Seconds after which a collection on a store that stays open looks for what others have written."""
+
+
+class Index:
+    """Opens the collection at ``location``, or makes a new one there.
+
+    ``location`` is a folder, the folder of a sharded collection (``visil shards create`` makes one), or a URL:
+    ``s3://bucket/name.visil``, or any other that fsspec knows. ``model`` is a model or the name of one; by default the
+    one that the collection was made with. ``codes`` is what a new collection keeps its features as: fp16 (the
+    default), int8 (half the bytes) or binary (a sixteenth). ``connect`` says how the shards of a sharded collection
+    are reached; by default they are opened in this process.
+    """
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        model: ViSiL | str | None = None,
+        codes: Codes | None = None,
+        create: bool = True,
+        connect: Connect | None = None,
+    ) -> None:
+        if str(location).lower().startswith("file://"):
+            location = url2pathname(urlsplit(str(location)).path)
+        self.parts: Parts
+        """What the collection consists of."""
+        if is_sharded(location):
+            self.parts = ShardedParts(location, model=model, codes=codes, connect=connect)
+        elif connect is not None:
+            raise IndexFolderError(
+                location, "is not in shards, so there is nothing to spread; leave --ray out"
+            )
+        else:
+            self.parts = SinglePart(Part.open(location, model=model, codes=codes, create=create))
+        self._background: tuple[int, Background] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.parts.close(keep=error is None)  # after an error, what could be kept has been
+
+    def close(self) -> None:
+        """Let go of the files; on a store, after what is still to be written is."""
+        self.parts.close()
+
+    def __len__(self) -> int:
+        return self.catalogue.count()[0]
+
+    @property
+    def location(self) -> str:
+        """What people call the collection."""
+        return self.parts.location
+
+    @property
+    def folder(self) -> Path:
+        """The collection's folder or, where it lies on a store, that of its cache on this machine."""
+        return self.parts.folder
+
+    @property
+    def catalogue(self) -> AnyCatalogue:
+        """Which videos are here, from which files, with which failures and verdicts."""
+        return self.parts.catalogue
+
+    @property
+    def store(self) -> Features:
+        """The videos' features, by id."""
+        return self.parts.store
+
+    @property
+    def model(self) -> ViSiL:
+        """The model of this collection, loaded when first needed; another one than it was made with is refused."""
+        return self.parts.model
+
+    @property
+    def writable(self) -> bool:
+        """Whether the collection may be changed; one that may not is read without a lock or a cache written."""
+        return self.parts.writable
+
+    # ------------------------------------------------------------------ changing
+
+    def add(
+        self,
+        paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
+        *,
+        workers: int | None = None,
+        reference: bool = False,
+        progress: OnProgress | None = None,
+        decode: Decode | None = None,
+        engine: Engine | None = None,
+    ) -> AddReport:
+        """Files and folders into the collection; what is there already costs a look at its time stamp.
+
+        ``workers`` threads decode; by default one for each core. ``reference`` marks the files as ones that others
+        are compared against (:meth:`duplicates`). ``decode`` opens them in place of :func:`visil.video.stream_frames`.
+        ``engine`` decodes and embeds in place of this process (:func:`visil.cluster.ray_extraction.over`).
+        """
+        if workers is not None and workers < 1:
+            raise UsageError(f"workers must be at least 1, not {workers}")
+        if isinstance(paths, (str, os.PathLike)):
+            paths = [paths]
+        with self.parts.changing():
+            model = self.model
+            if self.parts.begin_adding() == "binary" and model.whitening is None:
+                raise ModelError(
+                    f"{self.location}: binary codes need a model that whitens, and {model.config.name} does not: "
+                    "make a new collection with int8 codes"
+                )
+            self.parts.connection.each("clear_leftovers")
+            intake = Intake(self.parts, reference=reference, progress=progress)
+            if engine is None:
+                engine = LocalEngine(workers=workers or usable_cores(), decode=decode)
+            try:
+                return intake.run(engine, list(discover(paths)))
+            finally:
+                self.parts.keep()
+                self.parts.connection.each("catch_up")
+
+    def judge(self, a: str, b: str, verdict: Judgement | None) -> None:
+        """Record that two videos are the "same" or "different"; None takes it back. By content: renames keep it."""
+        with self.parts.changing():
+            first, second = self.video(a), self.video(b)
+            if first.id == second.id:
+                raise UsageError("a video is always the same as itself")
+            self.catalogue.judge(first.id, second.id, verdict)
+            self.parts.keep()
+
+    def remove(self, videos: Iterable[str]) -> int:
+        """Take videos out, by id or path; the files themselves are never touched. Returns how many there were."""
+        with self.parts.changing():
+            found = {video.id for video in map(self.video, videos)}
+            for video in found:
+                self.parts.connection.each("remove", video)
+            self.parts.keep()
+            return len(found)
+
+    # ------------------------------------------------------------------ caches
+
+    def refresh(self) -> None:
+        """Bring the candidate cache up to date with the catalogue, and the network into memory."""
+        if self.parts.connection.parts is not None:
+            _ = self.model  # one for all parts
+        self.parts.connection.each("warm")
+
+    def prepare_first_look(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Bring the signs that a first look goes by up to date: every video's features are read once for that."""
+        self.parts.prepare_first_look(progress)
+
+    def common_here(self) -> Background:
+        """What is common in this collection, sampled anew when it has grown or shrunk by a tenth."""
+        count = len(self)
+        if self._background is None or abs(count - self._background[0]) > 0.1 * self._background[0]:
+            self._background = (count, self._sampled())
+        return self._background[1]
+
+    def _sampled(self) -> Background:
+        """From all parts together; which order videos came in, and where they are, makes no difference."""
+        chosen = self.catalogue.sample(SAMPLE)
+        asked = self.parts.by_place(video.number for video in chosen)
+        answers = self.parts.connection.some(
+            "middle_frames", {place: (some,) for place, some in asked.items()}
+        )
+        frames = {video: frame for found in answers.values() for video, frame in found.items()}
+        return Background(self.model, [frames[video.id] for video in chosen if video.id in frames])
+
+    # ------------------------------------------------------------------ asking
+
+    def search(
+        self,
+        query: str | os.PathLike[str] | VideoFeatures,
+        k: int = 10,
+        *,
+        exhaustive: bool = False,
+        first_look: int | None = None,
+    ) -> list[Hit]:
+        """The ``k`` videos of the collection that share most with a query: a file, an id, or features.
+
+        Likely ones are compared; ``exhaustive``: all. With ``first_look`` all are looked at by the signs of their
+        vectors, and so many of them compared, which are the most alike.
+        """
+        if k < 1:
+            raise UsageError(f"k must be at least 1, not {k}")
+        check_first_look(first_look)
+        self.parts.follow(FRESH_S)
+        features = self.features(query)
+        common = self.common_here().beyond_typical(features)
+        connection = self.parts.connection
+        if (exhaustive and first_look is None) or (first_look is not None and first_look >= len(self)):
+            answers = connection.each("best", features, common, k)
+        else:
+            if first_look is not None:
+                looks = connection.each("first_look", features, common, first_look)
+                best = sorted(
+                    (score, video, self.parts.number(place, number))
+                    for place, found in enumerate(looks)
+                    for score, video, number in found
+                )
+                numbers = [number for *_, number in best[:first_look]]
+            else:
+                (votes,) = self.parts.vote([Probes.of(features)], max(CANDIDATES, 4 * k))
+                numbers = [vote.number for vote in votes]
+            chosen = self.parts.by_place(numbers)
+            asked = {place: (features, common, some, k) for place, some in chosen.items()}
+            answers = list(connection.some("compare", asked).values())
+        # While shards are rebalanced, a video may be in two of them.
+        return best_of({hit.id: hit for hits in answers for hit in hits}.values(), k)
+
+    def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
+        """Features of a query; those of a video that is in the collection are not made again."""
+        if isinstance(query, VideoFeatures):
+            return query
+        name = os.fspath(query)
+        known = self.catalogue.video(name)
+        if known is not None and not os.path.exists(name):
+            return self.store.read(known.id, path=known.path)
+        if known is not None and self._unchanged(name):
+            features = self.store.try_read(known)
+            if features is not None:
+                return features
+        return self.model.embed(query)
+
+    def _unchanged(self, path: str) -> bool:
+        known = self.catalogue.file(os.path.abspath(path))
+        return known is not None and known[1] == stamp_of(Path(os.path.abspath(path)))
+
+    def duplicates(
+        self,
+        min_confidence: float = 0.5,
+        *,
+        new_against_references: bool = False,
+        progress: OnPairs | None = None,
+    ) -> list[Group]:
+        """Groups of videos that share footage."""
+        return self.find_duplicates(
+            min_confidence, new_against_references=new_against_references, progress=progress
+        ).groups
+
+    def find_duplicates(
+        self,
+        min_confidence: float = 0.5,
+        *,
+        new_against_references: bool = False,
+        progress: OnPairs | None = None,
+    ) -> Duplicates:
+        """Groups, and the pairs that share only common footage."""
+        if not 0 <= min_confidence <= 1:
+            raise UsageError(f"min_confidence must be from 0 to 1, not {min_confidence}")
+        self.parts.follow(FRESH_S)
+        self.refresh()
+        return find_duplicates(
+            self.parts,
+            self._sampled(),
+            min_confidence=min_confidence,
+            new_against_references=new_against_references,
+            progress=progress,
+        )
+
+    def video(self, id_or_path: str) -> Video:
+        """A video of the collection by id, the beginning of its id, or path."""
+        found = self.catalogue.video(id_or_path)
+        if found is None:
+            raise IndexFolderError(self.location, f"holds no video {id_or_path}")
+        return found
+
+    # ------------------------------------------------------------------ care
+
+    def info(self) -> IndexInfo:
+        """What is here."""
+        videos, frames, seconds = self.catalogue.count()
+        return IndexInfo(
+            self.location,
+            self.catalogue.fact("model") or "not chosen yet",
+            self.store.codes,
+            videos,
+            frames,
+            seconds / 3600,
+            self.parts.bytes(),
+            self.catalogue.failures(),
+        )
+
+    def verify(
+        self, *, repair: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> list[Problem]:
+        """Read everything and name what is damaged. ``repair`` takes damaged entries out; adding makes them anew."""
+        if not repair:
+            self.parts.follow(0.0)
+            return self.parts.verify(False, progress)
+        with self.parts.changing():
+            return self.parts.verify(True, progress)

@@ -1,0 +1,253 @@
+"""What becomes of each file in a run of ``add``: whoever decodes and embeds it, this decides and writes.
+
+A video is in the collection when its feature file is in place and its catalogue entry is committed, in that order;
+killed in between, the next run finds the file and embeds it again. Both happen in one transaction, and so does every
+deletion of a feature file: none is deleted that was just written.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from visil.collection.catalogue import NewVideo
+from visil.collection.feature_writer import FeatureWriter
+from visil.collection.identity import Stamp, stamp_of
+from visil.collection.parts import Parts
+from visil.errors import IndexFolderError, VideoError
+from visil.video import VideoInfo
+
+NO_STAMP = Stamp(-1, -1)
+"""Equals no real one: of a failure that may pass, so that the file is tried again each time."""
+
+CHANGED = "changed while it was read; add it again when it is whole"
+
+
+@dataclass
+class AddReport:
+    """What became of the files."""
+
+    added: int = 0
+    """Videos that are new."""
+    unchanged: int = 0
+    """Files that were known, or hold what another file does."""
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    """(path, reason)"""
+
+
+@dataclass(frozen=True)
+class AddProgress:
+    """Where a run of ``add`` stands."""
+
+    files: int
+    total: int
+    frames: int
+    path: str | None
+    """The file that was finished last."""
+
+
+OnProgress = Callable[[AddProgress], None]
+
+
+@dataclass
+class Job:
+    """One video under way: its file as it was found, and what is known of it so far."""
+
+    path: Path
+    stamp: Stamp
+    id: str
+    info: VideoInfo | None = None
+    writer: FeatureWriter | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """A file that needs no embedding: known, or a copy of one that is known or under way."""
+
+    path: Path
+    stamp: Stamp
+    id: str
+    same_file: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A file that could not be read."""
+
+    path: Path
+    stamp: Stamp | None
+    """None where there is no file."""
+    reason: str
+    job: Job | None
+
+    @classmethod
+    def of(cls, path: Path, reason: str, job: Job | None) -> Failed:
+        """As it is now. It lasts until the file changes only where its content is to blame."""
+        try:
+            stamp = stamp_of(path)
+        except VideoError:
+            return cls(path, None, reason, job)
+        lasting = job is not None and stamp == job.stamp
+        return cls(path, stamp if lasting else NO_STAMP, reason, job)
+
+
+class Engine(Protocol):
+    """Who decodes and embeds: this machine (:mod:`visil.collection.extraction`), or a cluster."""
+
+    def __call__(self, intake: Intake, files: list[Path]) -> None:
+        """Look at every file, embed those that are new, and tell the intake; may be called again with others."""
+
+
+class Intake:
+    """One run of ``add`` into some parts.
+
+    :meth:`look` and :meth:`claim` may be called from any thread, all else from one.
+    """
+
+    def __init__(self, parts: Parts, *, reference: bool = False, progress: OnProgress | None = None) -> None:
+        self.model = parts.model
+        self.report = AddReport()
+        self._catalogue = parts.catalogue
+        self._store = parts.store
+        self._drop = parts.drop
+        self._reference = reference
+        self._progress = progress
+        self._claims: dict[str, list[Known]] = {}
+        self._lock = threading.Lock()
+        self._again: list[Path] = []
+        self._tried_again: set[Path] = set()
+        self._files = self._frames = self._total = 0
+
+    def run(self, engine: Engine, files: list[Path]) -> AddReport:
+        """All files; stops cleanly where it is interrupted, with everything finished so far kept."""
+        self._total = len(files)
+        while files:
+            engine(self, files)
+            files, self._again = self._again, []
+        return self.report
+
+    def writer(self, job: Job) -> FeatureWriter:
+        """To write a video's features."""
+        return self._store.writer(job.id)
+
+    # ------------------------------------------------------------------ from any thread
+
+    def look(self, path: Path) -> Stamp | Known | Failed:
+        """Whether a file is known, by its stamp alone; the stamp of one that is to be read. VideoError: not there."""
+        stamp = stamp_of(path)
+        known = self._catalogue.file(os.fspath(path))
+        if known is not None and known[1] == stamp:
+            return Known(path, stamp, known[0], same_file=True)
+        reason = self._catalogue.failed_before(os.fspath(path), stamp)
+        return stamp if reason is None else Failed(path, stamp, reason, None)
+
+    def claim(self, path: Path, stamp: Stamp, video: str) -> Job | Known | None:
+        """What to do with a file of this content: a job to embed it, or that it is known.
+
+        None: it is under way, and the file is recorded when that ends.
+        """
+        copy = Known(path, stamp, video, same_file=False)
+        if self._catalogue.has(video):
+            return copy
+        with self._lock:
+            if video in self._claims:
+                self._claims[video].append(copy)
+                return None
+            if self._catalogue.has(video):  # finished since the look before
+                return copy
+            self._claims[video] = []
+        return Job(path, stamp, video)
+
+    # ------------------------------------------------------------------ from one thread
+
+    def settle(self, outcome: Known | Failed) -> None:
+        """Record what became of a file that was not embedded."""
+        if isinstance(outcome, Failed):
+            self._fail(outcome)
+        else:
+            self._know(outcome)
+
+    def embedded(self, frames: int) -> None:
+        """So many frames more were embedded."""
+        self._frames += frames
+        self._tell(None)
+
+    def finish(self, job: Job, duration: float, damaged: int) -> None:
+        """A video whose features are all written: put it into the collection."""
+        assert job.writer is not None
+        assert job.info is not None
+        frames = job.writer.seal(duration)
+        info = job.info
+        video = NewVideo(
+            *(job.id, frames, duration, info.width, info.height, info.codec, info.bit_rate),
+            *(job.stamp.size, damaged),
+        )
+        try:
+            gone = self._catalogue.add(
+                video, os.fspath(job.path), job.stamp, reference=self._reference, place=job.writer.place
+            )
+        except IndexFolderError:  # the disk had room for the features, but not for their entry
+            with suppress(IndexFolderError):
+                self._drop(job.id)
+            raise
+        self._drop_all(gone)
+        self.report.added += 1
+        self._tell(job.path)
+        for copy in self._release(job.id):
+            self._know(copy)
+
+    def _know(self, known: Known) -> None:
+        path = os.fspath(known.path)
+        if not known.same_file:
+            try:
+                gone = self._catalogue.add_file(known.id, path, known.stamp, reference=self._reference)
+            except LookupError:
+                return self._try_again(known.path, "was removed from the collection meanwhile; add it again")
+            self._drop_all(gone)
+        elif self._reference:
+            self._catalogue.mark_reference(path)
+        self.report.unchanged += 1
+        return self._tell(known.path)
+
+    def _fail(self, failed: Failed) -> None:
+        path, stamp, reason, job = failed.path, failed.stamp, failed.reason, failed.job
+        if job is not None and job.writer is not None:
+            job.writer.discard()
+        if stamp is not None:
+            self._drop_all(self._catalogue.fail(os.fspath(path), reason, stamp))
+        self.report.failed.append((os.fspath(path), reason))
+        self._tell(path)
+        if job is not None:
+            for copy in self._release(job.id):
+                if stamp == job.stamp:
+                    self._fail(Failed(copy.path, copy.stamp, reason, None))
+                else:  # it was the file that went or changed; what it held may be well
+                    self._try_again(copy.path, reason)
+
+    def _try_again(self, path: Path, reason: str) -> None:
+        if path in self._tried_again:
+            return self._fail(Failed(path, None, reason, None))
+        self._tried_again.add(path)
+        self._again.append(path)
+        return None
+
+    def _release(self, video: str) -> list[Known]:
+        with self._lock:
+            return self._claims.pop(video, [])
+
+    def _drop_all(self, videos: list[str]) -> None:
+        for video in videos:
+            self._drop(video)
+
+    def _tell(self, path: Path | None) -> None:
+        if path is not None:
+            self._files += 1
+        if self._progress is not None:
+            self._progress(
+                AddProgress(self._files, self._total, self._frames, os.fspath(path) if path else None)
+            )

@@ -1,0 +1,432 @@
+"""One part of a collection: a catalogue, a feature store, candidates and a first look, at one location.
+
+A collection in a folder, or on a store, is one part; a sharded one has several. Methods take and give plain data only,
+so that a part can be called in this process, or in an actor on another machine that keeps it open between calls.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.collection import entries
+from visil.collection.arrivals import Arrivals
+from visil.collection.background import middle_frame
+from visil.collection.candidate_cache import CandidateCache, clear_leftovers
+from visil.collection.candidates import NEIGHBOURS, Candidate, CandidateIndex, Nearest, Probes
+from visil.collection.first_look import FILE, FirstLook, Look, clear_first_look
+from visil.collection.model import CollectionModel
+from visil.collection.remote_objects import is_url
+from visil.collection.remote_storage import RemoteStorage
+from visil.collection.search import Hit, best_of, compared, hit_of, rank
+from visil.collection.shards.manifest import is_sharded
+from visil.collection.state import PartFacts, Problem
+from visil.collection.storage import CATALOGUE, FolderStorage, Storage
+from visil.compare.matches import Common
+from visil.compare.visil import ViSiL
+from visil.errors import IndexFolderError
+from visil.model.codes import KINDS, Codes, checked
+from visil.model.features import VideoFeatures
+
+PIECE = 1 << 26
+"""Bytes of a feature file that are moved at once."""
+
+CHANGES = {
+    *(
+        "add_verdicts",
+        "clear_leftovers",
+        "drop",
+        "drop_verdicts",
+        "give_up",
+        "keep",
+        "put",
+        "receive",
+        "remove",
+    ),
+    *("settle", "take", "verify"),
+}
+"""Methods of a part that change what it holds, or may,"""
+ASKED_CHANGES = {
+    "add",
+    "add_file",
+    "clear",
+    "fail",
+    "forget",
+    "judge",
+    "mark_reference",
+    "remove",
+    "set_fact",
+}
+"""and those of its catalogue and store, behind :meth:`Part.ask`."""
+
+
+def changes(method: str, arguments: Sequence[Any]) -> bool:
+    """Whether a call changes a part: it is not to be repeated where nobody knows whether it was carried out."""
+    return arguments[1] in ASKED_CHANGES if method == "ask" else method in CHANGES
+
+
+class Part:
+    """What lies in a storage; ``model`` and ``codes`` as for :class:`visil.Index`."""
+
+    def __init__(
+        self, storage: Storage, *, model: ViSiL | str | None = None, codes: Codes | None = None
+    ) -> None:
+        self.storage = storage
+        self.location = storage.location
+        self.catalogue = storage.catalogue
+        self.store = storage.store
+        self.chosen = CollectionModel(model, self.location, self.catalogue, self.writable)
+        self._candidates: CandidateCache | None = None
+        self._signs: FirstLook | None = None
+        self._arrivals = Arrivals(self.store)
+        try:
+            self.settle_codes(codes, settle=codes is not None)
+        except BaseException:
+            storage.close(keep=False)
+            raise
+
+    @classmethod
+    def open(
+        cls,
+        location: str | os.PathLike[str],
+        *,
+        model: ViSiL | str | None = None,
+        codes: Codes | None = None,
+        create: bool = True,
+    ) -> Self:
+        """The part at a location, opened or made."""
+        if codes is not None:
+            checked(codes)
+        if is_url(location):
+            return cls(RemoteStorage(str(location), create=create), model=model, codes=codes)
+        return cls(FolderStorage(location, create=create), model=model, codes=codes)
+
+    @classmethod
+    def shard(cls, location: str | os.PathLike[str], *, model: ViSiL | str | None = None) -> Self:
+        """The part at a location, which must be there, as one of several."""
+        if is_sharded(location):
+            raise IndexFolderError(location, "is a sharded collection itself; a shard is an ordinary one")
+        if not is_url(location) and not os.path.isfile(os.path.join(location, CATALOGUE)):
+            raise IndexFolderError(location, "this shard is missing; put its folder back, or mount its disk")
+        return cls.open(location, model=model, create=False)
+
+    def __len__(self) -> int:
+        return self.catalogue.count()[0]
+
+    def close(self, *, keep: bool = True) -> None:
+        """Let go of the files, a second time does nothing; ``keep``: what was changed is to last."""
+        self._arrivals.close()
+        self.storage.close(keep=keep)
+
+    # ------------------------------------------------------------------ what is here
+
+    @property
+    def model(self) -> ViSiL:
+        """The model of this part, loaded when first needed."""
+        return self.chosen.get()
+
+    def use(self, model: ViSiL) -> None:
+        """Use a model that this process has loaded already; one that did not make this part is refused when needed."""
+        self.chosen.use(model)
+
+    def writable(self) -> bool:
+        """Whether the part may be changed; one that may not is read without a lock or a cache written."""
+        return self.storage.writable
+
+    def must_be_writable(self) -> None:
+        """Refuse a part that cannot be changed; and take over what others have changed."""
+        if not self.storage.writable:
+            raise IndexFolderError(self.location, "the folder cannot be written to")
+        self.storage.renew(0.0)
+
+    def settle_codes(self, wanted: Codes | None = None, *, settle: bool = True) -> Codes:
+        """What features are kept as, and written as from now on. The first who asks for a kind, or adds, settles it."""
+        known = self.catalogue.fact("codes")
+        if known is None and settle and self.storage.writable:
+            self.catalogue.settle_codes(wanted)
+            known = self.catalogue.fact("codes")
+        held = known or "fp16"
+        if wanted not in (None, held):
+            raise IndexFolderError(
+                self.location,
+                f"keeps its features as {held}, not {wanted}; to change that, make a new collection",
+            )
+        if held not in KINDS:
+            raise IndexFolderError(
+                self.location, f"keeps its features as {held}: of a newer visil; upgrade to open it"
+            )
+        self.store.codes = checked(held)
+        return self.store.codes
+
+    def settle(self, facts: dict[str, str]) -> None:
+        """Record the model and the kind of codes that a collection of several parts has settled on."""
+        for key, value in facts.items():
+            if self.catalogue.fact(key) != value:
+                self.catalogue.set_fact(key, value)
+        if "codes" in facts:
+            self.store.codes = checked(facts["codes"])
+
+    def facts(self, measure: bool = False) -> PartFacts:
+        """What is here; ``measure`` adds up the bytes on disk, which takes a look at every file."""
+        videos, frames, seconds = self.catalogue.count()
+        known = self.catalogue.fact("codes") is not None or videos
+        return PartFacts(
+            self.location,
+            self.catalogue.fact("model"),
+            self.catalogue.fact("fingerprint"),
+            self.store.codes if known else None,
+            self.storage.writable,
+            videos,
+            frames,
+            seconds,
+            self.storage.bytes() if measure else 0,
+            self.catalogue.failures(),
+        )
+
+    def ask(self, room: Literal["catalogue", "store"], method: str, *arguments: Any) -> Any:
+        """The catalogue's or the store's own answer: for questions about few videos, and small changes."""
+        answer = getattr(getattr(self, room), method)(*arguments)
+        return list(answer) if isinstance(answer, Iterator) else answer
+
+    def version(self) -> tuple[int, int]:
+        """Changes whenever a video comes or goes."""
+        rows = self.catalogue.database.rows("SELECT count(*), coalesce(max(number), 0) FROM videos")
+        return int(rows[0][0]), int(rows[0][1])
+
+    def renew(self, max_age: float) -> None:
+        """Take over what others have written, unless that was looked for within ``max_age`` seconds."""
+        self.storage.renew(max_age)
+
+    def keep(self) -> None:
+        """See to it that what was changed here lasts, before others let go of it: a store is told only now."""
+        self.storage.keep()
+
+    def order(self) -> entries.Order:
+        """All videos here, in the order in which they came."""
+        return entries.order(self.catalogue)
+
+    # ------------------------------------------------------------------ caches
+
+    def candidates(self) -> CandidateIndex:
+        """The candidate index, up to date with the catalogue."""
+        return self._cached(self.model.dim)
+
+    def _cached(self, dim: int) -> CandidateIndex:
+        self.storage.keep()
+        if self._candidates is None:
+            self.storage.fetch_candidates()
+            self._candidates = CandidateCache(
+                self.storage.folder, dim, self.catalogue, self.store, self.storage.left_out
+            )
+        found = self._candidates.refresh(save=self.storage.writable)
+        self.storage.share_candidates()
+        return found
+
+    def signs(self, progress: Callable[[int, int], None] | None = None) -> FirstLook:
+        """The signs that a first look goes by, up to date: features that are new are read once for that."""
+        self.storage.keep()
+        if self._signs is None:
+            self._signs = FirstLook(self.storage.folder, self.model, self.catalogue, self.store)
+        self._signs.refresh(save=self.storage.writable, progress=progress)
+        return self._signs
+
+    def warm(self) -> None:
+        """Load the network and map the candidate index, so that the first search does not have to."""
+        if len(self):
+            self.candidates()
+
+    def catch_up(self) -> None:
+        """Bring the caches that are in use up to date."""
+        if len(self):
+            self.candidates()
+            if (self.storage.folder / FILE).exists():
+                self.signs()
+
+    def prepare(self) -> None:
+        """Bring the candidate cache up to date; without the network, since features know how wide they are."""
+        first = next(self.store.readable(self.catalogue.videos()), None)
+        if first is not None and self.storage.writable:
+            self._cached(int(first[1].vectors.shape[-1]))
+
+    def prepare_first_look(self) -> None:
+        """Bring the signs that a first look goes by up to date."""
+        if len(self):
+            self.signs()
+
+    def clear_leftovers(self) -> None:
+        """Delete what killed processes left half-written."""
+        self.store.clear_leftovers()
+        clear_leftovers(self.storage.folder)
+        clear_first_look(self.storage.folder)
+
+    # ------------------------------------------------------------------ searching
+
+    def vote(self, probes: Probes, limit: int) -> list[Candidate]:
+        """The videos here whose frames are nearest to a query's, strongest first."""
+        return self.candidates().vote(probes, limit) if len(self) else []
+
+    def nearest(self, probes: Sequence[NDArray[np.float32]], neighbours: int = NEIGHBOURS) -> list[Nearest]:
+        """The nearest frames here of each probe, for several queries; ``videos`` are this part's own numbers."""
+        if not len(self):
+            return [Nearest.joined(()) for _ in probes]
+        candidates = self.candidates()
+        return [candidates.nearest(vectors, neighbours) for vectors in probes]
+
+    def probes(self, videos: Sequence[str]) -> list[Probes | None]:
+        """What videos of this part look with for duplicates, by id; None of those that cannot be read."""
+        found: list[Probes | None] = []
+        for name in videos:
+            features = self.features(name)
+            found.append(None if features is None else Probes.of(features, 2 * len(features)))
+        return found
+
+    def compare(
+        self, query: VideoFeatures, common: Common | None, numbers: Sequence[int], k: int | None = None
+    ) -> list[Hit]:
+        """The query with some videos here, by number; the best ``k`` of them, or all, those unreadable left out."""
+        videos = self.catalogue.numbered(sorted(numbers)).values()
+        matches = compared(self.model, self.store, query, videos, common)
+        hits = [hit_of(video, match) for video, match in matches]
+        return hits if k is None else best_of(hits, k)
+
+    def best(self, query: VideoFeatures, common: Common | None, k: int) -> list[Hit]:
+        """The best ``k`` of all videos here, without candidates."""
+        return rank(self.model, self.store, query, self.catalogue.videos(), k, common)
+
+    def first_look(self, query: VideoFeatures, common: Common | None, count: int) -> list[Look]:
+        """The ``count`` videos here that look most like a query, best first."""
+        return self.signs().nearest(query, common, count) if len(self) else []
+
+    def read(self, video: str, path: str | None = None) -> VideoFeatures:
+        """A video's features, by id; an error where they cannot be read."""
+        return self.store.read(video, path=path)
+
+    def features(self, video: str) -> VideoFeatures | None:
+        """A video's features; None (and a warning) where they cannot be read, or it is not here any more."""
+        known = self.catalogue.video(video)
+        return None if known is None else self.store.try_read(known)
+
+    def middle_frames(self, numbers: Sequence[int]) -> dict[str, Tensor]:
+        """One frame [R, C] of each of some videos, by id, those left out that are unreadable or blank."""
+        found: dict[str, Tensor] = {}
+        for video, features in self.store.glimpses(self.catalogue.numbered(numbers).values()):
+            frame = middle_frame(features)
+            if frame is not None:
+                found[video.id] = frame.clone()  # not the whole file with it
+        return found
+
+    # ------------------------------------------------------------------ care
+
+    def verify(self, repair: bool, progress: Callable[[int, int], None] | None = None) -> list[Problem]:
+        """Read everything and name what is damaged; ``repair`` takes damaged entries out."""
+        self.storage.renew(0.0)
+        if repair:
+            self.must_be_writable()
+            clear_leftovers(self.storage.folder)
+            clear_first_look(self.storage.folder)
+        trouble = self.catalogue.database.integrity()
+        if trouble is not None:
+            return [Problem(CATALOGUE, trouble)]
+        problems = [*self._damaged(repair, progress), *self._orphans(repair)]
+        if len(self) and not self.storage.candidates_sound(self.model.dim):
+            problems.append(
+                Problem("frames.faiss", "the candidate cache is missing or damaged; it is made anew")
+            )
+            if repair:
+                self.candidates()
+        self.storage.keep()
+        unused = self.storage.unused()
+        if repair:
+            self.storage.delete_unused(unused)
+        return [*problems, *(Problem(name, "belongs to nothing in the catalogue") for name in unused)]
+
+    def _damaged(self, repair: bool, progress: Callable[[int, int], None] | None) -> Iterator[Problem]:
+        total = len(self)
+        for done, video in enumerate(self.catalogue.videos(), 1):
+            reason = self.store.sound(video.id)
+            if reason is not None:
+                yield Problem(video.path, f"its features ({self.store.path(video.id).name}) are {reason}")
+                if (
+                    repair and self.store.sound(video.id) is not None
+                ):  # it may have been added again meanwhile
+                    self.remove(video.id)
+            if progress is not None:
+                progress(done, total)
+
+    def _orphans(self, repair: bool) -> Iterator[Problem]:
+        for orphan in self.store.ids():
+            if not self.catalogue.has(orphan):
+                yield Problem(self.store.path(orphan).name, "belongs to no video of the catalogue")
+                if repair:
+                    self.drop(orphan)
+
+    def remove(self, video: str) -> None:
+        """Take a video out; nothing happens where it is not here.
+
+        Entry first, features after: killed in between, what is left over belongs to nothing and harms nothing.
+        """
+        self.catalogue.remove(video)
+        self.drop(video)
+
+    def drop(self, video: str) -> None:
+        """Delete the features of a video that is not in the catalogue (any more)."""
+        self.catalogue.clear(video, self.store.remove)
+
+    # ------------------------------------------------------------------ moving
+
+    def entry(self, video: str) -> entries.Entry | None:
+        """All that the catalogue knows of a video."""
+        return entries.entry(self.catalogue, video)
+
+    def piece(self, video: str, start: int) -> bytes:
+        """Some of a feature file's bytes; fewer than ``PIECE`` at its end."""
+        path = self.store.file(video)
+        try:
+            with path.open("rb") as file:
+                file.seek(start)
+                return file.read(PIECE)
+        except OSError as error:
+            reason = f"cannot be read ({(error.strerror or '').lower()})"
+            raise IndexFolderError(path, reason) from error
+
+    def file(self, video: str) -> str:
+        """A video's features as a file on the machine of this part."""
+        return os.fspath(self.store.file(video))
+
+    def receive(self, video: str, data: bytes) -> None:
+        """Bytes of a feature file that comes from another part, in order; seen by nobody until :meth:`put`."""
+        self._arrivals.receive(video, data)
+
+    def take(self, video: str, file: str) -> None:
+        """As :meth:`receive`, all of it, from a file that this process can read."""
+        self._arrivals.take(video, file)
+
+    def put(self, entry: entries.Entry) -> None:
+        """An entry with the features received before: both are here from now on, or neither.
+
+        Of a video that is here already only the files are new.
+        """
+        self.catalogue.database.rows("PRAGMA synchronous = FULL")  # not only written, but on the disk
+        with self._arrivals.whole(entry.id) as place:
+            entries.put(self.catalogue, entry, place)
+
+    def give_up(self, video: str) -> None:
+        """Forget what was received of a video."""
+        self._arrivals.give_up(video)
+
+    def verdicts(self) -> list[entries.Row]:
+        """What people said, as rows."""
+        return entries.verdicts(self.catalogue)
+
+    def add_verdicts(self, rows: Sequence[entries.Row]) -> None:
+        """Rows of another part."""
+        entries.put_verdicts(self.catalogue, rows)
+
+    def drop_verdicts(self, rows: Sequence[entries.Row]) -> None:
+        """Rows that another part has now."""
+        entries.drop_verdicts(self.catalogue, rows)

@@ -1,0 +1,159 @@
+"""What a collection consists of: one part, or the shards of :mod:`visil.collection.shards`, behind one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from visil.collection.candidates import Candidate, Probes
+from visil.collection.catalogue import Catalogue
+from visil.collection.connection import Connection, LocalConnection
+from visil.collection.part import Part
+from visil.collection.shards.catalogue import ShardedCatalogue
+from visil.collection.state import Problem
+from visil.collection.store import Features
+from visil.compare.visil import ViSiL
+from visil.model.codes import Codes
+
+AnyCatalogue = Catalogue | ShardedCatalogue
+"""Of one part, or of several."""
+
+OnCount = Callable[[int, int], None]
+"""Called with how many are done, and how many there are."""
+
+
+class Parts(Protocol):
+    """The parts of one collection, and what they are together."""
+
+    location: str
+    """What people call the collection."""
+    folder: Path
+    """The folder of the collection or, where it lies on a store, of its cache on this machine."""
+    store: Features
+
+    @property
+    def catalogue(self) -> AnyCatalogue:
+        """All catalogues as one."""
+
+    @property
+    def connection(self) -> Connection:
+        """How to call the parts."""
+
+    @property
+    def model(self) -> ViSiL:
+        """The model of the collection, loaded when first needed; another one than it was made with is refused."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether the collection may be changed."""
+
+    def follow(self, max_age: float) -> None:
+        """Take over what others have changed; on a store, unless that was looked for within ``max_age`` seconds."""
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Where the collection may be changed, keep what it consists of as it is meanwhile; an error where not."""
+
+    def begin_adding(self) -> Codes:
+        """See to it that all parts take new videos, and settle what features are kept as."""
+
+    def keep(self) -> None:
+        """See to it that what was changed lasts."""
+
+    def by_place(self, numbers: Iterable[int]) -> dict[int, list[int]]:
+        """Numbers of videos as {place of a part: numbers there}."""
+
+    def number(self, place: int, local: int) -> int:
+        """The number of a video in the collection, from its part's place and its number there."""
+
+    def vote(self, queries: Sequence[Probes], limit: int) -> list[list[Candidate]]:
+        """For each query the videos whose frames are nearest to its own in any part, strongest first."""
+
+    def drop(self, video: str) -> None:
+        """Delete the features of a video that no catalogue has (any more)."""
+
+    def prepare_first_look(self, progress: OnCount | None) -> None:
+        """Bring the signs that a first look goes by up to date."""
+
+    def verify(self, repair: bool, progress: OnCount | None) -> list[Problem]:
+        """Read everything and name what is damaged; ``repair`` takes damaged entries out."""
+
+    def bytes(self) -> int:
+        """All that the collection takes."""
+
+    def close(self, *, keep: bool = True) -> None:
+        """Let go of everything; ``keep``: what was changed is to last."""
+
+
+class SinglePart:
+    """A collection that is one part: everything goes straight through to it."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.location = part.location
+        self.folder = part.storage.folder
+        self.catalogue: AnyCatalogue = part.catalogue
+        self.store: Features = part.store
+        self.connection: Connection = LocalConnection([part])
+
+    @property
+    def model(self) -> ViSiL:
+        """See :attr:`Parts.model`."""
+        return self.part.model
+
+    @property
+    def writable(self) -> bool:
+        """See :attr:`Parts.writable`."""
+        return self.part.writable()
+
+    def follow(self, max_age: float) -> None:
+        """See :meth:`Parts.follow`."""
+        self.part.renew(max_age)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """See :meth:`Parts.changing`."""
+        self.part.must_be_writable()
+        yield
+
+    def begin_adding(self) -> Codes:
+        """See :meth:`Parts.begin_adding`."""
+        return self.part.settle_codes()
+
+    def keep(self) -> None:
+        """See :meth:`Parts.keep`."""
+        self.part.keep()
+
+    def by_place(self, numbers: Iterable[int]) -> dict[int, list[int]]:
+        """See :meth:`Parts.by_place`."""
+        chosen = [int(number) for number in numbers]
+        return {0: chosen} if chosen else {}
+
+    def number(self, place: int, local: int) -> int:  # noqa: ARG002
+        """See :meth:`Parts.number`."""
+        return local
+
+    def vote(self, queries: Sequence[Probes], limit: int) -> list[list[Candidate]]:
+        """See :meth:`Parts.vote`."""
+        return [self.part.vote(probes, limit) for probes in queries]
+
+    def drop(self, video: str) -> None:
+        """See :meth:`Parts.drop`."""
+        self.part.drop(video)
+
+    def prepare_first_look(self, progress: OnCount | None) -> None:
+        """See :meth:`Parts.prepare_first_look`; ``progress`` counts videos."""
+        self.part.signs(progress)
+
+    def verify(self, repair: bool, progress: OnCount | None) -> list[Problem]:
+        """See :meth:`Parts.verify`; ``progress`` counts videos."""
+        return self.part.verify(repair, progress)
+
+    def bytes(self) -> int:
+        """See :meth:`Parts.bytes`."""
+        return self.part.storage.bytes()
+
+    def close(self, *, keep: bool = True) -> None:
+        """See :meth:`Parts.close`."""
+        self.connection.close(keep=keep)
