@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import visil
-from cluster.random_collection import Made, random_videos, small_model, write
+from collection.random_collection import Made, random_videos, small_model, write
 from visil.compare.visil import ViSiL
 
 COUNT = 40

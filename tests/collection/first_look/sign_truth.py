@@ -7,7 +7,7 @@ from math import cos, pi
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.random_collection import Made
+from collection.random_collection import Made
 
 
 def true_scores(asked: Made, videos: list[Made], common: NDArray[np.float32] | None) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import visil
-from cluster.random_collection import Made, put, query, same_hits
+from collection.random_collection import Made, put, query, same_hits
 from visil.collection import first_look, sign_scores
 from visil.collection.first_look import FILE, FirstLook
 from visil.collection.shards.create import create

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import visil
-from cluster.random_collection import Made, put, query, same_hits, write
+from collection.random_collection import Made, put, query, same_hits, write
 from visil.collection import first_look, sign_file
 from visil.collection.first_look import FILE
 from visil.collection.sign_file import HEAD, HEADER, SignFile
@@ -192,7 +192,7 @@ KILLED = """
 import os, signal, sys
 import torch; torch.set_num_threads(1)
 import visil
-from cluster.random_collection import small_model
+from collection.random_collection import small_model
 from visil.collection.sign_file import SignFile
 {trap}
 with visil.Index(sys.argv[1], model=small_model()) as index:

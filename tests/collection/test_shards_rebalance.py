@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import visil
-from collection.inside import shards
 from visil.collection import Duplicates, entries
 from visil.collection.connection import LocalConnection
 from visil.collection.feature_writer import FeatureCopy
@@ -23,6 +22,7 @@ from visil.collection.shards.manifest import home
 from visil.collection.shards.rebalance import rebalance
 from visil.errors import IndexFolderError
 
+from .inside import shards
 from .random_collection import Made, random_videos, same_duplicates, same_hits, small_model, write
 
 MODEL = small_model()
