@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from visil.compare.loading import load
     from visil.compare.visil import ViSiL
     from visil.errors import IndexFolderError, ModelError, UsageError, VideoError, VisilError
+    from visil.kernels.scoring import Best, Scorer
     from visil.matching.localize import Segment
     from visil.matching.match import Match
     from visil.model.config import ViSiLConfig
     from visil.model.features import VideoFeatures
+    from visil.model.formula import Formula
     from visil.video import Frames, Sampling
 
 __version__ = "0.2.0"
@@ -43,8 +45,10 @@ _HOME = {
     "AddProgress": "visil.collection",
     "AddReport": "visil.collection",
     "Background": "visil.collection",
+    "Best": "visil.kernels.scoring",
     "Duplicates": "visil.collection",
     "Failure": "visil.collection",
+    "Formula": "visil.model.formula",
     "Frames": "visil.video",
     "Group": "visil.collection",
     "Hit": "visil.collection",
@@ -56,6 +60,7 @@ _HOME = {
     "Pair": "visil.collection",
     "Problem": "visil.collection",
     "Sampling": "visil.video",
+    "Scorer": "visil.kernels.scoring",
     "Segment": "visil.matching.localize",
     "UsageError": "visil.errors",
     "ViSiL": "visil.compare.visil",
@@ -71,8 +76,10 @@ __all__ = [
     "AddProgress",
     "AddReport",
     "Background",
+    "Best",
     "Duplicates",
     "Failure",
+    "Formula",
     "Frames",
     "Group",
     "Hit",
@@ -84,6 +91,7 @@ __all__ = [
     "Pair",
     "Problem",
     "Sampling",
+    "Scorer",
     "Segment",
     "UsageError",
     "ViSiL",

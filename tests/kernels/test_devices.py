@@ -9,11 +9,12 @@ import torch
 import typer.main
 
 from visil.cli.app import app
-from visil.cli.options import DEVICE_VARIABLE, choose_device
+from visil.cli.options import DEVICE_VARIABLE, PRECISION_VARIABLE, choose_device
 from visil.compare.loading import load
 from visil.errors import UsageError
 from visil.kernels.devices import VARIABLE as KNOWN
 from visil.kernels.devices import chosen_device
+from visil.kernels.precision import VARIABLE as KNOWN_PRECISION
 
 
 def test_the_variable_counts_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,3 +45,26 @@ def test_commands_that_compute_have_the_option(name: str) -> None:
     option = next(p for p in commands[name].params if p.name == "device")
     assert "--device" in option.opts
     assert option.envvar == DEVICE_VARIABLE
+
+
+@pytest.mark.parametrize("name", ["compare", "duplicates", "evaluate", "search"])
+def test_commands_that_compare_have_a_precision(name: str) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    option = next(p for p in commands[name].params if p.name == "precision")
+    assert "--precision" in option.opts
+    assert option.envvar == PRECISION_VARIABLE == KNOWN_PRECISION
+
+
+def test_a_precision_that_the_device_lacks_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DEVICE_VARIABLE, "cpu")
+    monkeypatch.setenv(PRECISION_VARIABLE, "fp32")
+    assert load(precision="bf16").scorer().arithmetic == "bf16"
+    choose_device(None, "fp8")
+    line = "--precision or VISIL_PRECISION must be one of auto, fp32, bf16, int8 on cpu, not 'fp8'"
+    with pytest.raises(UsageError, match=line):
+        load()
+    assert load(precision="fp32").scorer().arithmetic == "fp32"
+    with pytest.raises(
+        UsageError, match="precision must be one of auto, fp32, bf16, int8 on cpu, not 'fp16'"
+    ):
+        load(precision="fp16")

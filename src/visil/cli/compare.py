@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, choose_device
+from visil.cli.options import AsJson, Device, Precision, choose_device
 from visil.cli.output import check_folder, print_json, relation, stretch
 from visil.cli.progress import frame_counter
 
@@ -20,6 +20,7 @@ def compare(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A video file, or a folder of images.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The video to compare it with.")],
     device: Device = None,
+    precision: Precision = None,
     as_json: AsJson = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
@@ -30,7 +31,7 @@ def compare(
     ] = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""
-    choose_device(device)
+    choose_device(device, precision)
     if plot is not None:
         from visil.plots import check_plot_path
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Location, RayAddress, choose_device, opened_over
+from visil.cli.options import AsJson, Device, Location, Precision, RayAddress, choose_device, opened_over
 from visil.cli.output import check_folder, print_json
 from visil.cli.progress import pair_progress
 from visil.errors import printable
@@ -26,6 +26,7 @@ def duplicates(
     ] = False,
     ray: RayAddress = None,
     device: Device = None,
+    precision: Precision = None,
     as_json: AsJson = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="One row a pair and stretch.")] = None,
     html: Annotated[
@@ -33,7 +34,7 @@ def duplicates(
     ] = None,
 ) -> None:
     """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""
-    choose_device(device)
+    choose_device(device, precision)
     for file in (csv, html):
         check_folder(file)
     with opened_over(index, ray) as collection:

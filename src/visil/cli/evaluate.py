@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from visil.cli.options import AsJson, Device, RayAddress, choose_device, joined
+from visil.cli.options import AsJson, Device, Precision, RayAddress, choose_device, joined
 from visil.cli.output import MOST_FAILURES, print_json
 from visil.cli.progress import evaluation_progress
 from visil.errors import UsageError
@@ -70,10 +70,11 @@ def evaluate(
     ] = None,
     ray: RayAddress = None,
     device: Device = None,
+    precision: Precision = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate by a benchmark's own protocol: from videos, from a collection, or from a score file."""
-    choose_device(device)
+    choose_device(device, precision)
     if scores is None and videos is None and index is None:
         raise UsageError("nothing to evaluate: give --videos, --index or --scores")
     if scores is not None and (videos is not None or index is not None or model is not None):

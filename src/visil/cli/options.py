@@ -21,6 +21,9 @@ Number = TypeVar("Number", int, float)
 DEVICE_VARIABLE = "VISIL_DEVICE"
 """As in :mod:`visil.kernels.devices`, which would load torch before it is known that anything is to be computed."""
 
+PRECISION_VARIABLE = "VISIL_PRECISION"
+"""As in :mod:`visil.kernels.precision`."""
+
 
 class CodesName(StrEnum):
     """``visil.model.codes.Codes``, which would take torch to import."""
@@ -43,6 +46,16 @@ Device = Annotated[
     ),
 ]
 
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRECISION",
+        envvar=PRECISION_VARIABLE,
+        help="What videos are compared in: auto, fp32, bf16 or int8 on a CPU, auto, fp32, fp16, bf16 or fp8 on a GPU; "
+        "fp32 on a CPU and fp16 on a GPU if not given.",
+    ),
+]
+
 RayAddress = Annotated[
     str | None,
     typer.Option(
@@ -61,10 +74,12 @@ GpusPerActor = Annotated[
 ]
 
 
-def choose_device(device: str | None) -> None:
-    """Wherever the model is loaded, in this process or in one that it starts, it will be on ``device``."""
+def choose_device(device: str | None, precision: str | None = None) -> None:
+    """Wherever a model is loaded, in this process or in one it starts, it will be on ``device``, in ``precision``."""
     if device is not None:
         os.environ[DEVICE_VARIABLE] = device
+    if precision is not None:
+        os.environ[PRECISION_VARIABLE] = precision
 
 
 def numbers(name: str, text: str, kind: type[Number]) -> list[Number]:

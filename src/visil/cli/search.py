@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Location, RayAddress, choose_device, opened_over
+from visil.cli.options import AsJson, Device, Location, Precision, RayAddress, choose_device, opened_over
 from visil.cli.output import print_json, stretch
 from visil.cli.progress import count_progress
 from visil.errors import printable
@@ -35,10 +35,11 @@ def search(
     ] = None,
     ray: RayAddress = None,
     device: Device = None,
+    precision: Precision = None,
     as_json: AsJson = False,
 ) -> None:
     """What in INDEX shares footage with each QUERY, and where."""
-    choose_device(device)
+    choose_device(device, precision)
     answers = []
     with opened_over(index, ray) as collection:
         if first_look is not None:
