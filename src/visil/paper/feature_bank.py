@@ -19,7 +19,7 @@ import torch
 
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
-from visil.errors import FileError, IndexFolderError, UsageError, VideoError
+from visil.errors import FileError, IndexFolderError, UsageError, VideoError, os_reason
 from visil.kernels.cores import on_all_cores, usable_cores
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
@@ -212,4 +212,4 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(folder, f"cannot be made: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(folder, f"cannot be made: {os_reason(error)}") from error

@@ -15,7 +15,7 @@ from torch import Tensor
 from visil.collection.discover import discover
 from visil.compare.visil import BATCH
 from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
-from visil.errors import FileError, UsageError, VideoError
+from visil.errors import FileError, UsageError, VideoError, os_reason
 from visil.evaluation.annotations import sha256_of
 from visil.evaluation.benchmark import Benchmark
 from visil.evaluation.evaluate import Task
@@ -269,7 +269,7 @@ def _stamp(file: Path) -> tuple[int, int]:
     try:
         status = file.stat()
     except OSError as error:
-        raise FileError(file, f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(file, f"cannot be read: {os_reason(error)}") from error
     return status.st_size, status.st_mtime_ns
 
 

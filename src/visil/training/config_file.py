@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from visil.errors import FileError, UsageError, printable
+from visil.errors import FileError, UsageError, os_reason, printable
 from visil.training.config import TrainConfig
 
 
@@ -19,7 +19,7 @@ def read_train_config(path: str | os.PathLike[str]) -> TrainConfig:
     try:
         values = yaml.safe_load(Path(path).read_text("utf-8"))
     except OSError as error:
-        raise FileError(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(path, f"cannot be read: {os_reason(error)}") from error
     except UnicodeDecodeError:
         raise FileError(path, "is not a text file") from None
     except yaml.YAMLError as error:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Generic, TypeVar
 
-from visil.errors import FileError, UsageError
+from visil.errors import FileError, UsageError, os_reason
 
 MIN_OVERLAP = 5.0
 """Seconds that two videos must share to be a positive pair (Sec. 4.4)."""
@@ -234,6 +234,6 @@ def _text(path: AnyPath) -> str:
     try:
         return Path(path).read_text("utf-8-sig")
     except OSError as error:
-        raise FileError(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(path, f"cannot be read: {os_reason(error)}") from error
     except UnicodeDecodeError as error:
         raise FileError(path, "is not UTF-8 text") from error

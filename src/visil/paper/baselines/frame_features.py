@@ -11,7 +11,6 @@ from functools import partial
 
 from torch import Tensor
 
-from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
@@ -58,10 +57,3 @@ FRAME_SYSTEMS = {
     for variant, suffix in VARIANTS.items()
 }
 """Every name above in every variant."""
-
-
-def frame_system(name: str) -> ComparedSystem[Tensor]:
-    """A row of Table 2 by its name, as :data:`FRAME_SYSTEMS` lists them."""
-    if name not in FRAME_SYSTEMS:
-        raise UsageError(f"unknown frame features {name!r}: choose one of {', '.join(FRAME_SYSTEMS)}")
-    return FRAME_SYSTEMS[name]()
