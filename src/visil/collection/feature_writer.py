@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.errors import IndexFolderError
+from visil.errors import IndexFolderError, os_reason
 from visil.model.codes import Codes, encode
 
 DTYPES: dict[Codes, str] = {"fp16": "F16", "int8": "I8", "binary": "U8"}
@@ -247,4 +247,4 @@ def bytes_of(tensor: Tensor) -> bytes:
 def _plain(error: OSError) -> str:
     if error.errno == 28:
         return "the disk is full; what was added before is safe"
-    return f"cannot be written to ({(error.strerror or str(error)).lower()})"
+    return f"cannot be written to ({os_reason(error)})"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from visil.errors import IndexFolderError
+from visil.errors import IndexFolderError, os_reason
 
 
 def can_write(path: Path) -> bool:
@@ -26,9 +26,7 @@ def exclusive(path: Path, *, wait: bool = True) -> Iterator[None]:
     try:
         file = path.open("wb")
     except OSError as error:
-        raise IndexFolderError(
-            path.parent, f"cannot be written to ({(error.strerror or '').lower()})"
-        ) from error
+        raise IndexFolderError(path.parent, f"cannot be written to ({os_reason(error)})") from error
     with file:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -29,7 +29,7 @@ from visil.collection.state import PartFacts, Problem
 from visil.collection.storage import CATALOGUE, FolderStorage, Storage
 from visil.compare.matches import Common
 from visil.compare.visil import ViSiL
-from visil.errors import IndexFolderError
+from visil.errors import IndexFolderError, os_reason
 from visil.model.codes import KINDS, Codes, checked
 from visil.model.features import VideoFeatures
 
@@ -391,7 +391,7 @@ class Part:
                 file.seek(start)
                 return file.read(PIECE)
         except OSError as error:
-            reason = f"cannot be read ({(error.strerror or '').lower()})"
+            reason = f"cannot be read ({os_reason(error)})"
             raise IndexFolderError(path, reason) from error
 
     def file(self, video: str) -> str:

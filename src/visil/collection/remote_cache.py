@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from visil.collection.lock import exclusive
-from visil.errors import IndexFolderError, UsageError
+from visil.errors import IndexFolderError, UsageError, os_reason
 
 LIMIT_GB = 10.0
 """Size of the cache of one collection, where ``VISIL_CACHE_GB`` says nothing else."""
@@ -59,7 +59,7 @@ class LocalCache:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = (error.strerror or "").lower()
+            reason = os_reason(error)
             raise IndexFolderError(folder, f"the cache cannot be made ({reason}); set VISIL_CACHE") from error
 
     def path(self, name: str) -> Path:

@@ -19,9 +19,6 @@ OBJECTS = (
 )
 """Beside the tables of every catalogue: the object that holds a video's features, its size and its CRC-32."""
 
-LOCAL_FACTS = ("format", "left_out")
-"""Facts that are not part of what is shared."""
-
 _FILES = (
     "SELECT f.path AS path, v.id AS id, f.bytes AS bytes, f.modified_ns AS modified_ns, f.reference AS reference"
     " FROM {0}.files f JOIN {0}.videos v ON v.number = f.video"

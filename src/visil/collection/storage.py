@@ -17,7 +17,7 @@ from visil.collection.catalogue import Catalogue
 from visil.collection.database import FileDatabase
 from visil.collection.lock import can_write
 from visil.collection.store import FeatureStore, PartFeatures
-from visil.errors import IndexFolderError
+from visil.errors import IndexFolderError, os_reason
 
 CATALOGUE = "catalogue.sqlite"
 
@@ -148,4 +148,4 @@ def make_folder(folder: Path, create: bool) -> None:
     try:
         (folder / "features").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise IndexFolderError(folder, f"cannot be made ({(error.strerror or '').lower()})") from error
+        raise IndexFolderError(folder, f"cannot be made ({os_reason(error)})") from error

@@ -16,7 +16,7 @@ from visil.collection.shards import manifest as manifests
 from visil.collection.shards.manifest import MOST, Manifest, ShardEntry, home
 from visil.collection.shards.members import check_alike
 from visil.collection.state import PartFacts
-from visil.errors import IndexFolderError, UsageError
+from visil.errors import IndexFolderError, UsageError, os_reason
 from visil.model.codes import Codes, checked
 
 OnCopied = Callable[[int, int], None]
@@ -146,7 +146,7 @@ def _make_folder(folder: Path, wanted: Sequence[str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise IndexFolderError(folder, f"cannot be made ({(error.strerror or '').lower()})") from error
+        raise IndexFolderError(folder, f"cannot be made ({os_reason(error)})") from error
 
 
 def _opened(location: str) -> Part:

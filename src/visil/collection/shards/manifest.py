@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from visil.collection.remote_objects import is_url
-from visil.errors import IndexFolderError, UsageError
+from visil.errors import IndexFolderError, UsageError, os_reason
 from visil.files import replacing
 
 FILE = "shards.json"
@@ -96,7 +96,7 @@ def read(folder: Path) -> Manifest:
             folder, "no sharded collection here; `visil shards create` makes one"
         ) from error
     except OSError as error:
-        raise IndexFolderError(path, f"cannot be read ({(error.strerror or '').lower()})") from error
+        raise IndexFolderError(path, f"cannot be read ({os_reason(error)})") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexFolderError(
             path, "is damaged; put back a copy of it, or `visil shards create` with its shards"
