@@ -17,9 +17,8 @@ from typing import Any, Literal
 from visil.errors import os_reason
 from visil.kernels.cores import usable_cores
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
-from visil.web.library import Library
+from visil.web.library import Library, iso
 from visil.web.problems import Problem
-from visil.web.rows import iso
 from visil.web.settings import Settings
 from visil.web.state import Job, JobStore, StateFolder
 
@@ -195,7 +194,7 @@ class Jobs:
         job.progress = {**job.progress, "left": None}
         if job.kind == "add":
             self.library.working(clear=True)
-            self.library.look_again()
+            self.library.read_again()
         self._began.pop(job.id, None)
         self.store.put(job)
         self._live.pop(job.id, None)
@@ -247,11 +246,14 @@ def with_videos(library: Library, kind: str, result: dict[str, Any]) -> dict[str
 
 
 def _hits(library: Library, hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    rows = library.snapshot().by_id
+    known = library.snapshot().by_id
     return [
-        {"video": rows[hit["id"]].to_dict(), **{key: value for key, value in hit.items() if key != "id"}}
+        {
+            "video": known[hit["id"]].to_dict(),
+            **{key: value for key, value in hit.items() if key != "id"},
+        }
         for hit in hits
-        if hit["id"] in rows
+        if hit["id"] in known
     ]
 
 
@@ -265,18 +267,18 @@ def _with_addresses(result: dict[str, Any]) -> dict[str, Any]:
 
 def duplicates_with_videos(library: Library, result: dict[str, Any]) -> dict[str, Any]:
     """Groups with at least one video left in them, each pair with what people have said of it since."""
-    rows, said = library.snapshot().by_id, library.catalogue.verdicts()
+    known, said = library.snapshot().by_id, library.catalogue.verdicts()
 
     def judged(pair: dict[str, Any]) -> dict[str, Any]:
         low, high = sorted((pair["query"], pair["target"]))
         return {**pair, "judgement": said.get((low, high))}
 
     def present(pair: dict[str, Any]) -> bool:
-        return pair["query"] in rows and pair["target"] in rows
+        return pair["query"] in known and pair["target"] in known
 
     groups = []
     for group in result["groups"]:
-        videos = [{**rows[one["id"]].to_dict(), **one} for one in group["videos"] if one["id"] in rows]
+        videos = [{**known[one["id"]].to_dict(), **one} for one in group["videos"] if one["id"] in known]
         pairs = [judged(pair) for pair in group["pairs"] if present(pair)]
         if len(videos) > 1 or (videos and len(group["videos"]) == 1):
             groups.append({"id": group["id"], "videos": videos, "pairs": pairs})

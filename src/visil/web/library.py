@@ -2,57 +2,119 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Literal
 
 from visil.collection import Index
 from visil.collection.catalogue import Listed
 from visil.collection.identity import Stamp, content_id
 from visil.collection.listing import Listing
-from visil.errors import VideoError
-from visil.web.rows import Row, State
+from visil.errors import VideoError, printable
+from visil.web.problems import Problem
+
+State = Literal["ready", "working", "failed"]
 
 OFTEN_S = 0.5
-"""Seconds between two looks at a catalogue that keeps changing, at the least,"""
+"""Seconds for which a list is answered from memory without asking the catalogue, at the least."""
 SHARE = 5
-"""and this many times as long as a look takes."""
-
-
+"""Times as long as the last reading took that it is answered from memory, if that is longer."""
 MOST_READ = 100_000
 """Files whose content is remembered."""
-
+NO_VIDEO = "There is no such video in this collection."
 
 SORTS = {
-    "name": lambda row: (row.name.casefold(), row.path),
-    "added": lambda row: (row.added or 0.0, row.path),
-    "duration": lambda row: (row.duration or 0.0, row.path),
-    "size": lambda row: (row.bytes or 0, row.path),
+    "name": lambda entry: (entry.name.casefold(), entry.path),
+    "added": lambda entry: (entry.added or 0.0, entry.path),
+    "duration": lambda entry: (entry.duration or 0.0, entry.path),
+    "size": lambda entry: (entry.bytes or 0, entry.path),
 }
+
+
+@dataclass(frozen=True)
+class LibraryEntry:
+    """A video, or a file that is being added or could not be."""
+
+    path: str
+    state: State
+    id: str | None = None
+    reason: str | None = None
+    duration: float | None = None
+    width: int | None = None
+    height: int | None = None
+    bytes: int | None = None
+    frames: int | None = None
+    added: float | None = None
+    files: tuple[tuple[str, Stamp], ...] = ()
+    """Every file that holds it, as it was when added."""
+
+    @cached_property
+    def name(self) -> str:
+        """The file's name, fit to print."""
+        return printable(os.path.basename(self.path) or self.path)
+
+    @cached_property
+    def found_by(self) -> str:
+        """What a filter looks through."""
+        return self.path.casefold()
+
+    def there(self) -> Iterator[tuple[str, Stamp, bool]]:
+        """Files that may still be what was added: path, stamp as it is now, whether that has not changed."""
+        for path, stamp in self.files:
+            try:
+                status = os.stat(path)
+            except (OSError, ValueError):
+                continue
+            if stat.S_ISREG(status.st_mode) and status.st_size == stamp.size:
+                now = Stamp(status.st_size, status.st_mtime_ns)
+                yield path, now, now == stamp
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the API gives it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "path": printable(self.path),
+            "state": self.state,
+            "reason": self.reason,
+            "duration": self.duration,
+            "width": self.width,
+            "height": self.height,
+            "bytes": self.bytes,
+            "frames": self.frames,
+            "added": iso(self.added),
+            "copies": [printable(path) for path, _ in self.files if path != self.path],
+            "playable": any(True for _ in self.there()),
+        }
 
 
 @dataclass
 class Snapshot:
-    """Everything at one moment; orders are made when first asked for."""
+    """All entries at one moment; orders are made when first asked for."""
 
     version: tuple[object, ...]
-    rows: list[Row]
-    by_id: dict[str, Row]
-    by_path: dict[str, Row]
-    orders: dict[str, list[Row]] = field(default_factory=dict)
+    entries: list[LibraryEntry]
+    by_id: dict[str, LibraryEntry]
+    by_path: dict[str, LibraryEntry]
+    orders: dict[str, list[LibraryEntry]] = field(default_factory=dict)
 
-    def order(self, sort: str) -> list[Row]:
-        """All rows in one order."""
+    def order(self, sort: str) -> list[LibraryEntry]:
+        """All entries in one order."""
         if sort not in self.orders:
-            rows = sorted(self.rows, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
-            self.orders[sort] = rows
+            entries = sorted(self.entries, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+            self.orders[sort] = entries
         return self.orders[sort]
 
 
 class Library:
-    """The videos of a collection to look at; it notices when others change it."""
+    """The videos of a collection for lists of them; it notices when others change it."""
 
     def __init__(self, index: Index) -> None:
         self.catalogue = index.catalogue
@@ -60,7 +122,7 @@ class Library:
         self._listing = Listing(index.folder)
         self._snapshot: Snapshot | None = None
         self._due = 0.0
-        self._look_lock = threading.Lock()
+        self._reading = threading.Lock()
         self._working: dict[str, None] = {}
         self._read: dict[tuple[str, Stamp], str] = {}
 
@@ -78,29 +140,32 @@ class Library:
 
     def page(
         self, offset: int, limit: int, sort: str = "name", text: str = "", state: State | None = None
-    ) -> tuple[int, list[Row]]:
+    ) -> tuple[int, list[LibraryEntry]]:
         """How many there are in all, and some of them."""
         snapshot = self.snapshot()
-        rows = snapshot.order(sort)
+        entries = snapshot.order(sort)
         if self._working and state in (None, "working"):
-            more = [Row(path, "working") for path in self._working if path not in snapshot.by_path]
+            more = [LibraryEntry(path, "working") for path in self._working if path not in snapshot.by_path]
             key = SORTS[sort.removeprefix("-")]
-            rows = sorted([*more, *rows], key=key, reverse=sort.startswith("-"))
+            entries = sorted([*more, *entries], key=key, reverse=sort.startswith("-"))
         if state is not None:
-            rows = [row for row in rows if row.state == state]
+            entries = [entry for entry in entries if entry.state == state]
         if text:
             wanted = text.casefold()
-            rows = [row for row in rows if wanted in row.found_by]
-        return len(rows), rows[offset : offset + limit]
+            entries = [entry for entry in entries if wanted in entry.found_by]
+        return len(entries), entries[offset : offset + limit]
 
-    def entry(self, video: str) -> Row | None:
-        """A video by its id."""
-        return self.snapshot().by_id.get(video)
+    def entry(self, video: str) -> LibraryEntry:
+        """A video by its id; a problem 404 where there is none."""
+        entry = self.snapshot().by_id.get(video)
+        if entry is None:
+            raise Problem(404, NO_VIDEO)
+        return entry
 
-    def held_by(self, row: Row) -> tuple[str, Stamp] | None:
+    def held_by(self, entry: LibraryEntry) -> tuple[str, Stamp] | None:
         """A file that still is what was added; None where there is none. One that was touched is read once to see."""
-        for path, stamp, unchanged in row.there():
-            if unchanged or self._holds(path, stamp, row.id):
+        for path, stamp, unchanged in entry.there():
+            if unchanged or self._holds(path, stamp, entry.id):
                 return path, stamp
         return None
 
@@ -120,33 +185,40 @@ class Library:
         kept = self._snapshot
         if kept is not None and (time.monotonic() < self._due or kept.version == self._listing.version()):
             return kept
-        with self._look_lock:
+        with self._reading:
             if self._snapshot is not kept and self._snapshot is not None:
                 return self._snapshot
             began = time.monotonic()
-            self._snapshot = fresh = self._look_at_all()
+            self._snapshot = fresh = self._read_all()
             took = time.monotonic() - began
             self._due = time.monotonic() + max(OFTEN_S, SHARE * took)
             return fresh
 
-    def look_again(self) -> None:
-        """Look again next time: this server itself has changed something."""
+    def read_again(self) -> None:
+        """Read the catalogue next time: this server itself has changed something."""
         self._due = 0.0
 
-    def _look_at_all(self) -> Snapshot:
+    def _read_all(self) -> Snapshot:
         version = self._listing.version()
-        rows = [_ready(video) for video in self._listing.videos()]
-        rows += [
-            Row(one.path, "failed", reason=one.reason, bytes=one.bytes, added=one.added)
+        entries = [_ready(video) for video in self._listing.videos()]
+        entries += [
+            LibraryEntry(one.path, "failed", reason=one.reason, bytes=one.bytes, added=one.added)
             for one in self._listing.failures()
         ]
-        by_id = {row.id: row for row in rows if row.id is not None}
-        by_path = {path: row for row in rows for path, _ in row.files}
-        by_path |= {row.path: row for row in rows if row.state == "failed"}
-        return Snapshot(version, rows, by_id, by_path)
+        by_id = {entry.id: entry for entry in entries if entry.id is not None}
+        by_path = {path: entry for entry in entries for path, _ in entry.files}
+        by_path |= {entry.path: entry for entry in entries if entry.state == "failed"}
+        return Snapshot(version, entries, by_id, by_path)
 
 
-def _ready(video: Listed) -> Row:
+def _ready(video: Listed) -> LibraryEntry:
     path = video.files[0][0] if video.files else ""
     facts = (video.duration, video.width, video.height, video.bytes, video.frames, video.added)
-    return Row(path, "ready", video.id, None, *facts, video.files)
+    return LibraryEntry(path, "ready", video.id, None, *facts, video.files)
+
+
+def iso(seconds: float | None) -> str | None:
+    """A moment as ISO 8601, in UTC."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -17,8 +17,8 @@ from visil.errors import UsageError, printable
 from visil.web import shapes
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.jobs import as_dict, duplicates_with_videos, with_videos
+from visil.web.library import NO_VIDEO, iso
 from visil.web.problems import RESPONSES, Problem
-from visil.web.rows import iso
 from visil.web.service import Service, caller
 
 EXPORTS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8"}
@@ -191,7 +191,7 @@ def routes(service: Service) -> APIRouter:
         def record() -> dict[str, Any]:
             for video in (body.a, body.b):
                 if not service.index.catalogue.has(video):
-                    raise Problem(404, "There is no such video in this collection.")
+                    raise Problem(404, NO_VIDEO)
             low, high = sorted((body.a, body.b))
             previous = service.index.catalogue.verdicts().get((low, high))
             try:

@@ -21,10 +21,10 @@ from visil.collection.identity import Stamp, stamp_of
 from visil.errors import VideoError, printable
 from visil.video import VideoInfo
 from visil.web import shapes
+from visil.web.library import NO_VIDEO, State
 from visil.web.pictures import picture_size
 from visil.web.problems import RESPONSES, Problem
 from visil.web.ranges import send_file
-from visil.web.rows import State
 from visil.web.sandbox import Decoder
 from visil.web.service import Service, caller
 from visil.web.uploads import clean_name
@@ -44,7 +44,6 @@ BODY: dict[str, Any] = {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-NO_VIDEO = "There is no such video in this collection."
 MOST_TIMES = 60
 """Frames side by side in one picture."""
 MOST_PICTURES = 500
@@ -75,8 +74,6 @@ def _videos(service: Service) -> APIRouter:
     ) -> Response:
         """A picture of some times; None: of one that says something of the video."""
         entry = await service.look_up(service.library.entry, video)
-        if entry is None:
-            raise Problem(404, NO_VIDEO)
         chosen = [0.3 * (entry.duration or 0.0)] if times is None else times
         key = service.pictures.key(video, chosen, width)
 
@@ -104,13 +101,7 @@ def _videos(service: Service) -> APIRouter:
 
     @router.get("/{video}", response_model=shapes.Video, summary="One video")
     async def one(video: str) -> dict[str, Any]:
-        def find() -> dict[str, Any]:
-            entry = service.library.entry(video)
-            if entry is None:
-                raise Problem(404, NO_VIDEO)
-            return entry.to_dict()
-
-        return await service.look_up(find)
+        return await service.look_up(lambda: service.library.entry(video).to_dict())
 
     @router.delete("/{video}", status_code=204, summary="Take a video out; its file stays")
     async def remove(video: str) -> None:

@@ -85,7 +85,7 @@ class Service:
             try:
                 return change()
             finally:
-                self.library.look_again()
+                self.library.read_again()
 
         if not self.index.writable:
             raise Problem(403, "This collection cannot be written to: it is open for looking only.")
@@ -99,19 +99,17 @@ class Service:
             upload = self.uploads.get(ref.upload)
             return {"kind": "upload", "id": upload.id, "name": upload.name, "path": os.fspath(upload.path)}
         if ref.video is not None:
-            row = await self.look_up(self.library.entry, ref.video)
-            if row is None:
-                raise Problem(404, "There is no such video in this collection.")
-            return {"kind": "video", "id": ref.video, "name": row.name}
+            entry = await self.look_up(self.library.entry, ref.video)
+            return {"kind": "video", "id": ref.video, "name": entry.name}
         assert ref.path is not None
         return await self.look_up(self._file, ref.path)
 
     def _file(self, path: str) -> dict[str, Any]:
         real = self.roots.resolve(path)
-        row = self.library.snapshot().by_path.get(os.fspath(real))
-        held = None if row is None else self.library.held_by(row)
-        if row is not None and row.id is not None and held is not None and held[0] == os.fspath(real):
-            return {"kind": "video", "id": row.id, "name": row.name}
+        entry = self.library.snapshot().by_path.get(os.fspath(real))
+        held = None if entry is None else self.library.held_by(entry)
+        if entry is not None and entry.id is not None and held is not None and held[0] == os.fspath(real):
+            return {"kind": "video", "id": entry.id, "name": entry.name}
         name = printable(real.name)
         return {"kind": "path", "id": printable(path), "name": name, "path": os.fspath(real)}
 
@@ -127,17 +125,15 @@ class Service:
         """A file that still is what was added as a video: path, name, stamp."""
 
         def find() -> tuple[Path, str, tuple[int, int]]:
-            row = self.library.entry(video)
-            if row is None:
-                raise Problem(404, "There is no such video in this collection.")
-            held = self.library.held_by(row)
+            entry = self.library.entry(video)
+            held = self.library.held_by(entry)
             if held is None:
                 raise Problem(
                     404,
-                    f"{row.name}: no file holds this video any more, or it has changed since it was added.",
+                    f"{entry.name}: no file holds this video any more, or it has changed since it was added.",
                 )
             path, stamp = held
-            return Path(path), row.name, (stamp.size, stamp.modified_ns)
+            return Path(path), entry.name, (stamp.size, stamp.modified_ns)
 
         return await self.decode(find)
 
