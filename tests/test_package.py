@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import visil
-from public_face import Reader
+from public_face import Reader, member, public_callables, returned, visil_types
 
 SRC = Path(visil.__file__).parents[1]
 ROOT = Path(__file__).parents[1]
@@ -157,3 +158,29 @@ def test_one_base_for_every_error() -> None:
         assert issubclass(error, visil.VisilError)
     assert issubclass(visil.UsageError, ValueError)
     assert str(visil.VideoError("a\nb.mp4", "no video stream")) == r"a\nb.mp4: no video stream"
+
+
+INNER = {"Index.catalogue", "Index.store"}
+"""The parts that a collection is composed of: for this package's own rooms, which look into them."""
+
+
+def test_what_public_methods_return_is_public() -> None:
+    public = {getattr(visil, name) for name in visil.__all__}
+    hidden = set()
+    for value in public:
+        methods = public_callables(value) if isinstance(value, type) else {value.__name__: value}
+        for name, method in methods.items():
+            if f"{value.__name__}.{name}" in INNER:
+                continue
+            hidden |= {
+                f"{value.__name__}.{name} -> {kind.__name__}"
+                for kind in visil_types(returned(method)) - public
+            }
+        if isinstance(value, type) and dataclasses.is_dataclass(value):
+            fields = {field.name: member(value, field.name) for field in dataclasses.fields(value)}
+            hidden |= {
+                f"{value.__name__}.{name}: {kind.__name__}"
+                for name, hint in fields.items()
+                for kind in visil_types(hint) - public
+            }
+    assert hidden == set()

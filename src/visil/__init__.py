@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from visil.compare.visil import ViSiL
     from visil.errors import IndexFolderError, ModelError, UsageError, VideoError, VisilError
     from visil.kernels.scoring import Best, Scorer
-    from visil.matching.localize import Segment
+    from visil.matching.calibration import Calibration
+    from visil.matching.localize import LocalizeConfig, Segment
     from visil.matching.match import Match
+    from visil.model.comparator import Comparator
     from visil.model.config import ViSiLConfig
     from visil.model.features import VideoFeatures
     from visil.model.formula import Formula
@@ -46,6 +48,8 @@ _HOME = {
     "AddReport": "visil.collection",
     "Background": "visil.collection",
     "Best": "visil.kernels.scoring",
+    "Calibration": "visil.matching.calibration",
+    "Comparator": "visil.model.comparator",
     "Duplicates": "visil.collection",
     "Failure": "visil.collection",
     "Formula": "visil.model.formula",
@@ -55,6 +59,7 @@ _HOME = {
     "Index": "visil.collection",
     "IndexFolderError": "visil.errors",
     "IndexInfo": "visil.collection",
+    "LocalizeConfig": "visil.matching.localize",
     "Match": "visil.matching.match",
     "ModelError": "visil.errors",
     "Pair": "visil.collection",
@@ -77,6 +82,8 @@ __all__ = [
     "AddReport",
     "Background",
     "Best",
+    "Calibration",
+    "Comparator",
     "Duplicates",
     "Failure",
     "Formula",
@@ -86,6 +93,7 @@ __all__ = [
     "Index",
     "IndexFolderError",
     "IndexInfo",
+    "LocalizeConfig",
     "Match",
     "ModelError",
     "Pair",
