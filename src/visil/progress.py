@@ -6,3 +6,9 @@ from collections.abc import Callable
 
 Counted = Callable[[int, int, str], None]
 """Called with how many are done, how many there are, and the path of the last one."""
+
+OnCount = Callable[[int, int], None]
+"""Called with how many are done, and how many there are."""
+
+OnPairs = Callable[[int, int, int], None]
+"""Called with how many videos are done, how many there are, and how many pairs that makes so far."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from visil.collection import AddProgress
-    from visil.progress import Counted
+    from visil.progress import Counted, OnCount, OnPairs
     from visil.training.run import Report
 
 Counter = Callable[[str], Callable[[int], None]]
@@ -89,7 +89,7 @@ def add_progress(quiet: bool = False) -> Iterator[Callable[[AddProgress], None] 
 
 
 @contextmanager
-def pair_progress(quiet: bool = False) -> Iterator[Callable[[int, int, int], None] | None]:
+def pair_progress(quiet: bool = False) -> Iterator[OnPairs | None]:
     """A bar for ``duplicates``: videos done, pairs found, time left."""
     with progress_bars("videos,", quiet) as bars:
         if bars is None:
@@ -102,7 +102,7 @@ def pair_progress(quiet: bool = False) -> Iterator[Callable[[int, int, int], Non
 
 
 @contextmanager
-def count_progress(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
+def count_progress(unit: str, quiet: bool = False) -> Iterator[OnCount | None]:
     """A bar for anything that is counted: done, in all, time left."""
     with progress_bars(unit, quiet) as bars:
         if bars is None:
@@ -115,7 +115,7 @@ def count_progress(unit: str, quiet: bool = False) -> Iterator[Callable[[int, in
 @contextmanager
 def evaluation_progress(
     quiet: bool = False,
-) -> Iterator[tuple[Callable[[AddProgress], None] | None, Callable[[int, int, int], None] | None]]:
+) -> Iterator[tuple[Callable[[AddProgress], None] | None, OnPairs | None]]:
     """Two bars for ``evaluate``: files embedded, then videos compared."""
     with progress_bars("videos", quiet) as bars:
         if bars is None:
@@ -136,7 +136,7 @@ def evaluation_progress(
 @contextmanager
 def table_progress(
     quiet: bool = False,
-) -> Iterator[tuple[Callable[[int, int, str], None] | None, Callable[[str], None]]]:
+) -> Iterator[tuple[Counted | None, Callable[[str], None]]]:
     """A bar over videos for ``tables``, and a function that says in front of it what is being done."""
     with progress_bars("videos", quiet) as bars:
         if bars is None:

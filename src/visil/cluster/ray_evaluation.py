@@ -17,8 +17,9 @@ from visil.errors import VisilError
 
 if TYPE_CHECKING:
     from visil.collection import Index
-    from visil.evaluation.scoring import Answers, OnPairs
+    from visil.evaluation.scoring import Answers
     from visil.evaluation.videos import KnownVideos
+    from visil.progress import OnPairs
 
 RUNS_A_CPU = 2
 """Tasks for each CPU: more share the work out more evenly, fewer read the targets less often."""

@@ -20,12 +20,10 @@ from visil.collection.search import Hit
 from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
+from visil.progress import OnPairs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-OnPairs = Callable[[int, int, int], None]
-"""Called with videos done, videos in all, matching pairs so far."""
 
 CANDIDATES = 40
 """Videos that each video is compared with exactly, at the most."""

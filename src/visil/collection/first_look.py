@@ -24,6 +24,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
 from visil.model.codes import encode
 from visil.model.features import VideoFeatures
+from visil.progress import OnCount
 
 FILE = "first-look.signs"
 LOCK = "first-look.lock"
@@ -31,7 +32,6 @@ LOCK = "first-look.lock"
 STALE_SHARE = 0.2
 """Share of removed videos in the file from which it is written anew."""
 
-Progress = Callable[[int, int], None]
 
 Look = tuple[float, str, int]
 """Of a video: its negated score, its id, its number. So the best come first when sorted, and which of two that tie does
@@ -61,7 +61,7 @@ class FirstLook:
 
     # ------------------------------------------------------------------ keeping in step
 
-    def refresh(self, *, save: bool, progress: Progress | None = None) -> None:
+    def refresh(self, *, save: bool, progress: OnCount | None = None) -> None:
         """Signs of all videos that are readable; what is new is only kept on disk if told to, and where that works."""
         version = self.catalogue.version()
         if version == self._version:
@@ -75,7 +75,7 @@ class FirstLook:
                 self._write(progress)
         self._version = None if self._missing() else version
 
-    def _write(self, progress: Progress | None) -> None:
+    def _write(self, progress: OnCount | None) -> None:
         self._file.load()  # somebody else may have written since
         try:
             if not self._file.sound or self._worn():
@@ -86,7 +86,7 @@ class FirstLook:
         except (OSError, UsageError):  # a full disk, say: no reason not to answer
             self._extend(self._keep_here, progress)
 
-    def _extend(self, keep: Callable[[Record], object], progress: Progress | None) -> None:
+    def _extend(self, keep: Callable[[Record], object], progress: OnCount | None) -> None:
         missing = self._missing()
         for done, (video, features) in enumerate(self.store.readable(self._videos(missing)), 1):
             try:

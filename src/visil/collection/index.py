@@ -19,7 +19,7 @@ from visil.collection.candidates import Probes
 from visil.collection.catalogue import Judgement, Video
 from visil.collection.connection import Connect
 from visil.collection.discover import discover
-from visil.collection.duplicates import Duplicates, Group, OnPairs, find_duplicates
+from visil.collection.duplicates import Duplicates, Group, find_duplicates
 from visil.collection.extraction import Decode, LocalEngine
 from visil.collection.first_look import check_first_look
 from visil.collection.identity import stamp_of
@@ -36,6 +36,7 @@ from visil.errors import IndexFolderError, ModelError, UsageError
 from visil.kernels.cores import usable_cores
 from visil.model.codes import Codes
 from visil.model.features import VideoFeatures
+from visil.progress import OnPairs
 
 CANDIDATES = 100
 """Videos that a search compares exactly, at the least."""

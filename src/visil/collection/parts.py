@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -16,11 +16,11 @@ from visil.collection.state import Problem
 from visil.collection.store import Features
 from visil.compare.visil import ViSiL
 from visil.model.codes import Codes
+from visil.progress import OnCount
 
 AnyCatalogue = Catalogue | ShardedCatalogue
 """Of one part, or of several."""
 
-OnCount = Callable[[int, int], None]
 """Called with how many are done, and how many there are."""
 
 

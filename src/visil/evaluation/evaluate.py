@@ -16,8 +16,9 @@ from visil.evaluation.annotations import AnyPath, sha256_of
 from visil.evaluation.benchmark import Benchmark, Figures
 from visil.evaluation.datasets import read_dataset
 from visil.evaluation.predictions import Predictions, read_predictions
-from visil.evaluation.scoring import Answers, OnPairs, find_segments, score_videos
+from visil.evaluation.scoring import Answers, find_segments, score_videos
 from visil.evaluation.videos import PATTERN, KnownVideos, files_of, ids_of, videos_by_name
+from visil.progress import OnPairs
 
 
 class Scoring(Protocol):

@@ -28,14 +28,12 @@ from visil.kernels import Scorer
 from visil.kernels.packing import runs
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
+from visil.progress import OnPairs
 
 Description = TypeVar("Description")
 
 Read = Callable[[str], VideoFeatures | None]
 """Features of an id; None where they cannot be had."""
-
-OnPairs = Callable[[int, int, int], None]
-"""Called with targets done, targets in all, pairs so far."""
 
 Candidates = Callable[[str], Collection[str]]
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from visil.errors import ModelError
 from visil.files import fresh_beside
 
-Progress = Callable[[int, int | None], None]
+OnBytes = Callable[[int, int | None], None]
 """Called with bytes so far, and bytes in all where known."""
 
 CHUNK = 1 << 20
@@ -57,7 +57,7 @@ class WeightSource:
             f"backbone_weights (it is published at {self.url})"
         )
 
-    def pull(self, progress: Progress | None = None) -> Path:
+    def pull(self, progress: OnBytes | None = None) -> Path:
         """The file on this machine, downloaded into the hub cache where it is not there yet."""
         found = self.find()
         if found is not None:
@@ -72,7 +72,7 @@ def hub_cache() -> Path:
     return Path(torch.hub.get_dir()) / "checkpoints"
 
 
-def download(url: str, target: Path, sha256: str | None = None, progress: Progress | None = None) -> Path:
+def download(url: str, target: Path, sha256: str | None = None, progress: OnBytes | None = None) -> Path:
     """Fetch ``url`` to ``target``: whole and verified, or not at all."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
