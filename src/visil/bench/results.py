@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,6 @@ def read(path: Path) -> dict[str, Any]:
 
 def machine() -> dict[str, object]:
     """Processor, cores, GPU, versions."""
-    import av
     import torch
 
     from visil.kernels.cores import usable_cores
@@ -102,8 +102,16 @@ def machine() -> dict[str, object]:
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "av": av.__version__,
+        "av": _version("av"),
     }
+
+
+def _version(package: str) -> str | None:
+    """None where it is not installed: the kernels alone can be measured without PyAV."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:
