@@ -90,6 +90,16 @@ def _move_together(fresh: Path, folder: Path, names: Sequence[str]) -> None:
         raise
 
 
+def make_folder(folder: str | os.PathLike[str], what: str = "a folder") -> Path:
+    """Make a folder where there is none, and those above it; ``what`` it is to be, for the error."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{printable(os.fspath(folder))}: cannot be made {what}: {reason}") from error
+    return Path(folder)
+
+
 def _cannot_write(path: Path, error: OSError | ValueError) -> UsageError:
     match error:
         case FileNotFoundError():

@@ -16,7 +16,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.training.pools import AnnotatedPool, ArtificialPool
 from visil.training.segments import SegmentPair
-from visil.training.snippets import Snippet, Stringer
+from visil.training.snippets import ForeignClips, Snippet
 from visil.training.triplets import Triplet, TripletSampler, mutual
 
 COUNT = 8
@@ -238,13 +238,13 @@ def test_strings_put_the_footage_anywhere_and_the_hard_negative_in() -> None:
 
 
 def test_foreign_runs() -> None:
-    stringer, rng = Stringer([4, 4, 90, 2]), np.random.default_rng(0)
-    run = stringer.run(50, {2}, rng)
+    foreign_clips, rng = ForeignClips([4, 4, 90, 2]), np.random.default_rng(0)
+    run = foreign_clips.run(50, {2}, rng)
     assert len(run) == 50
     assert {video for video, _ in run} == {0, 1, 3}
-    assert stringer.run(5, {0, 1, 2, 3}, rng) == []
-    assert stringer.video({0, 1, 3}, rng) == 2
-    around = stringer.around([(0, 1), (0, 2)], 10, {0}, rng)
+    assert foreign_clips.run(5, {0, 1, 2, 3}, rng) == []
+    assert foreign_clips.video({0, 1, 3}, rng) == 2
+    around = foreign_clips.around([(0, 1), (0, 2)], 10, {0}, rng)
     assert len(around) == 10
     assert [frame for frame in around if frame[0] == 0] == [(0, 1), (0, 2)]
 

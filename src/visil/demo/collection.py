@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from pathlib import Path
 
-from visil.demo.scenes import photograph, render_scene
+from visil.demo.scenes import render_film
 from visil.edits.frames import Edit, border, colour, crop, edited, mirror, overlay, recode, speed
-from visil.errors import UsageError, printable
+from visil.files import make_folder
 from visil.video import Image
 from visil.video.writer import write_video
 
@@ -62,16 +62,8 @@ class Part:
     def frames(self, size: Size) -> Iterator[Image]:
         """What the clip shows."""
         pace = () if self.faster == 1 else (speed(self.faster),)
-        return edited(self._footage(size), *pace, *self.edits)
-
-    def _footage(self, size: Size) -> Iterator[Image]:
-        start, end = self.stretch
-        begin = 0.0
-        for name, seconds in FILMS[self.film]:
-            if start < begin + seconds and end > begin:
-                part = (max(0.0, start - begin), min(seconds, end - begin))
-                yield from render_scene(photograph(name), seconds, FPS, size, part=part)
-            begin += seconds
+        shots = [(name, seconds, 0) for name, seconds in FILMS[self.film]]
+        return edited(render_film(shots, *self.stretch, FPS, size), *pace, *self.edits)
 
 
 @dataclass(frozen=True)
@@ -135,12 +127,7 @@ class DemoCollection:
 
 def make_collection(folder: str | os.PathLike[str]) -> DemoCollection:
     """:data:`CLIPS` as files in ``folder``, rendered where they are not there yet."""
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = f"{printable(os.fspath(place))}: cannot be made a folder: {error.strerror}"
-        raise UsageError(reason) from error
+    place = make_folder(folder)
     missing = [clip for clip in CLIPS if not (place / clip.name).exists()]
     with ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(lambda clip: _render(clip, place / clip.name), missing))

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from visil.demo.scenes import FPS, SIZE, photograph, render_scene
+from visil.demo.scenes import FPS, SIZE, Shot, photograph, render_film, render_scene
 from visil.edits.frames import border, colour, crop, edited, overlay, recode, speed
-from visil.errors import UsageError, printable
+from visil.files import make_folder
 from visil.video import Image
 from visil.video.writer import write_video
 
 Span = tuple[float, float]
 
-QUERY_SHOTS = tuple(
+QUERY_SHOTS: tuple[Shot, ...] = tuple(
     (name, 5.0, take) for name in ("rocket", "chelsea", "coffee", "motorcycle_left") for take in (0, 1)
 )
-"""Photograph, seconds and camera move: four scenes of two shots each."""
+"""Four scenes of two shots each."""
 CROPPED = (6.0, 20.0)
 """Seconds of the query that the target shows cropped, captioned, darker and squeezed: 14, over a cut."""
 FASTER = (27.0, 37.0)
@@ -40,24 +40,15 @@ class DemoPair:
 
 def make_pair(folder: str | os.PathLike[str], *, size: tuple[int, int] = SIZE, fps: float = FPS) -> DemoPair:
     """``query.mp4`` (40 s) and ``target.mp4`` (60 s) in ``folder``, rendered where they are not there yet."""
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = f"{printable(os.fspath(place))}: cannot be made a folder: {error.strerror}"
-        raise UsageError(reason) from error
+    place = make_folder(folder)
     query, target = place / "query.mp4", place / "target.mp4"
 
-    def shot(name: str, seconds: float, take: int = 0, part: Span | None = None) -> Iterator[Image]:
-        return render_scene(photograph(name), seconds, fps, size, take, part=part)
+    def shot(name: str, seconds: float) -> Iterator[Image]:
+        return render_scene(photograph(name), seconds, fps, size)
 
     def footage(start: float, end: float) -> Iterator[Image]:
         """What the query shows from ``start`` to ``end``."""
-        begin = 0.0
-        for name, seconds, take in QUERY_SHOTS:
-            if start < begin + seconds and end > begin:
-                yield from shot(name, seconds, take, (max(0.0, start - begin), min(seconds, end - begin)))
-            begin += seconds
+        return render_film(QUERY_SHOTS, start, end, fps, size)
 
     length = sum(seconds for _, seconds, _ in QUERY_SHOTS)
     cropped = edited(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,9 @@ from visil.video import Image
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
+
+Shot = tuple[str, float, int]
+"""Name of a photograph, seconds, and the seed of the camera's move."""
 
 FPS = 25
 SIZE = (640, 360)
@@ -96,6 +99,18 @@ def render_scene(
     camera = _Camera(picture, wide, np.random.default_rng([seed, zlib.crc32(photo.name.encode())]))
     shown = range(count) if part is None else range(count)[round(part[0] * fps) : round(part[1] * fps)]
     return (camera.shoot(i / max(1, count - 1), i / fps) for i in shown)
+
+
+def render_film(
+    shots: Sequence[Shot], start: float, end: float, fps: float = FPS, size: tuple[int, int] = SIZE
+) -> Iterator[Image]:
+    """What shots one after the other show from ``start`` to ``end``, in seconds."""
+    begin = 0.0
+    for name, seconds, take in shots:
+        if start < begin + seconds and end > begin:
+            part = (max(0.0, start - begin), min(seconds, end - begin))
+            yield from render_scene(photograph(name), seconds, fps, size, take, part=part)
+        begin += seconds
 
 
 class _Camera:

@@ -28,7 +28,7 @@ from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures, RankedTargets, taking_part
 from visil.evaluation.metrics import mean
 from visil.evaluation.predictions import AnyScores, Segments
-from visil.training.snippets import Frame, Stringer
+from visil.training.snippets import ForeignClips, Frame
 
 Edit = Literal["mild", "paper", "heavy"]
 
@@ -145,9 +145,11 @@ def plan(
     chosen = evaluated
     if len(evaluated) > sources:
         chosen = sorted(rng.choice(evaluated, sources, replace=False).tolist())
-    stringer = Stringer(lengths)
+    foreign_clips = ForeignClips(lengths)
     copies = [
-        _copy(names[clip], clip, lengths[clip], edit, stringer, frozenset(evaluated), [seed, clip, number])
+        _copy(
+            names[clip], clip, lengths[clip], edit, foreign_clips, frozenset(evaluated), [seed, clip, number]
+        )
         for clip in chosen
         for number, edit in enumerate(EDITS, 1)
     ]
@@ -184,7 +186,7 @@ def _copy(
     clip: int,
     length: int,
     edit: Edit,
-    stringer: Stringer,
+    foreign_clips: ForeignClips,
     evaluated: frozenset[int],
     seed: list[int],
 ) -> Copy:
@@ -195,12 +197,12 @@ def _copy(
     in_time, positions = None, list(range(size))
     if rng.random() < IN_TIME[edit]:
         in_time, positions = temporal.draw(size, rng)
-    foreign = iter(stringer.run(positions.count(temporal.FOREIGN), evaluated, rng))
+    foreign = iter(foreign_clips.run(positions.count(temporal.FOREIGN), evaluated, rng))
     frames = [next(foreign) if p == temporal.FOREIGN else (clip, start + p) for p in positions]
     strung = bool(rng.random() < IN_STRINGS[edit])
     if strung:
         total = round(len(frames) * float(rng.uniform(*STRING_LENGTHS)))
-        frames = stringer.around(frames, total, evaluated, rng)
+        frames = foreign_clips.around(frames, total, evaluated, rng)
     picture_seed = int(rng.integers(2**31))
     return Copy(f"{name}#{edit}", clip, edit, tuple(frames), picture_seed, in_time, strung)
 

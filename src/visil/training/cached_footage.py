@@ -22,7 +22,7 @@ from torch import Tensor
 
 from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.errors import FileError, UsageError, VideoError, printable
-from visil.files import replacing
+from visil.files import make_folder, replacing
 from visil.kernels.cores import usable_cores
 from visil.progress import Counted
 from visil.video import Sampling, stream_frames
@@ -64,7 +64,7 @@ class CachedFootage:
         from visil.collection.discover import discover
 
         self.sampling = sampling or Sampling()
-        self.cache = _folder(cache)
+        self.cache = make_folder(cache, "the cache of footage")
         if workers is not None and workers < 1:
             raise UsageError(f"workers must be at least 1, not {workers}")
         given = [paths] if isinstance(paths, str | os.PathLike) else paths
@@ -177,18 +177,6 @@ def _results(
     finally:
         for future in waiting:
             future.cancel()
-
-
-def _folder(path: AnyPath) -> Path:
-    folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(
-            f"{printable(os.fspath(path))}: cannot be made the cache of footage: {reason}"
-        ) from error
-    return folder
 
 
 # ---------------------------------------------------------------------- files

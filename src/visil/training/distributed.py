@@ -45,7 +45,7 @@ class Processes:
         return list(items[self.rank :: self.count])
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait until all processes are here."""
         if self.count > 1:
             with _others():
                 dist.barrier()
@@ -93,7 +93,7 @@ def joined(device: str = "auto") -> Iterator[Processes]:
 
 @contextmanager
 def _others() -> Iterator[None]:
-    """Where another process ends, this one has nothing to say but that."""
+    """An error of the communication means that another process ended: that is all there is to say."""
     try:
         yield
     except RuntimeError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from visil.errors import UsageError
-from visil.files import replacing
+from visil.files import make_folder, replacing
 
 FILE = "log.jsonl"
 
@@ -22,7 +22,7 @@ class Log:
         self.path = folder / FILE if folder is not None else None
         self._scalars = _scalars(folder, step) if folder is not None and tensorboard else None
         if folder is not None and self.path is not None:
-            make_folder(folder)
+            make_folder(folder, "the output folder")
             kept = [line for line in _lines(self.path) if _step(line) <= step] if step else []
             with replacing(self.path) as fresh:
                 fresh.write_text("".join(f"{line}\n" for line in kept), "utf-8")
@@ -43,14 +43,6 @@ class Log:
         if self._scalars is not None:
             for name in values.keys() - {"epoch", "step"}:
                 self._scalars.add_scalar(name, values[name], values["step"])
-
-
-def make_folder(folder: Path) -> None:
-    """Make the output folder of a run."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made the output folder: {error.strerror}") from error
 
 
 def _scalars(folder: Path, step: int) -> Any:

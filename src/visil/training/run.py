@@ -9,6 +9,7 @@ from pathlib import Path
 from visil.compare.visil import ViSiL
 from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
 from visil.errors import ModelError, UsageError
+from visil.files import make_folder
 from visil.model.config import read_config
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
@@ -19,7 +20,6 @@ from visil.training.embedding import SnippetEmbedder
 from visil.training.footage import Footage, RememberedFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frames import train_frames
-from visil.training.log import make_folder
 from visil.training.starting_model import starting_model
 from visil.training.trainable import learning_parts
 from visil.training.trainer import Outcome, Step, stop_on_interrupt
@@ -65,7 +65,7 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
     with joined(config.device) as processes:
         if not processes.first:
             report = _nothing
-        make_folder(Path(config.out))
+        make_folder(config.out, "the output folder")
         start = starting_model(config)
         model = start.model.to(processes.device)
         data = _footage(config, model, processes, report)

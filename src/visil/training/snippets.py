@@ -24,7 +24,7 @@ class Snippet:
     """None: footage as it stands; else the seed of the picture transforms, which the whole snippet shares."""
 
 
-class Stringer:
+class ForeignClips:
     """Draws foreign clips out of videos of the given ``lengths`` in frames."""
 
     def __init__(self, lengths: Sequence[int]) -> None:

@@ -18,7 +18,7 @@ from visil.edits import temporal
 from visil.errors import UsageError
 from visil.training.pools import AnnotatedPool, ArtificialPool, Pool, Related, drawn
 from visil.training.segments import MIN_OVERLAP, SegmentPair, Span, within
-from visil.training.snippets import Frame, Snippet, Stringer
+from visil.training.snippets import ForeignClips, Frame, Snippet
 
 TRIES = 8
 """Temporal transforms drawn before the footage is left as it runs: a short one may lose too much of it."""
@@ -81,7 +81,7 @@ class TripletSampler:
         """Of the given pools, what has negatives and lies inside its videos."""
         if not any(len(pool) for pool in self.pools):
             raise UsageError("no triplets can be drawn: no positive pair has a negative")
-        self._stringer = Stringer([len(seconds) for seconds in times])
+        self._foreign = ForeignClips([len(seconds) for seconds in times])
 
     def epoch(self, number: int) -> list[Triplet]:
         """The triplets of an epoch, T from each pool that has any, mixed."""
@@ -172,14 +172,14 @@ class TripletSampler:
 
     def _strung(self, video: int, negative: int, rng: np.random.Generator) -> Triplet:
         """The same with short clips: what stands around the shared footage is other clips."""
-        clips = [self._stringer.window(video, self.frames, rng)]
+        clips = [self._foreign.window(video, self.frames, rng)]
         own: frozenset[int] = self._related[video]
         for _ in range(int(rng.integers(self.strings))):
-            other = self._stringer.video(own | self._related[negative], rng)
+            other = self._foreign.video(own | self._related[negative], rng)
             room = self.frames - sum(map(len, clips))
             if other is None or room < 1:
                 break
-            clips.append(self._stringer.window(other, room, rng))
+            clips.append(self._foreign.window(other, room, rng))
             own |= self._related[other]
         anchor = [frame for clip in rng.permutation(len(clips)) for frame in clips[clip]]
         need = self._needed(video, len(anchor))
@@ -187,12 +187,12 @@ class TripletSampler:
         start = int(rng.integers(len(anchor) - count + 1))
         part = slice(start, start + count)
         changed = self._changed(anchor[part], np.arange(start, start + count), need, own, rng)
-        positive = self._stringer.around(changed, self.frames, own, rng)
-        hard = self._stringer.window(negative, self.frames, rng)
+        positive = self._foreign.around(changed, self.frames, own, rng)
+        hard = self._foreign.window(negative, self.frames, rng)
         return Triplet(
             Snippet(tuple(anchor)),
             Snippet(tuple(positive), _seed(rng)),
-            Snippet(tuple(self._stringer.around(hard, self.frames, own, rng))),
+            Snippet(tuple(self._foreign.around(hard, self.frames, own, rng))),
         )
 
     def _changed(
@@ -222,7 +222,7 @@ class TripletSampler:
             if position is not None and position < 0:
                 inserted += 1
                 continue
-            frames += self._stringer.run(inserted, own, rng)
+            frames += self._foreign.run(inserted, own, rng)
             inserted = 0
             if position is not None:
                 frames.append(source[position])
@@ -230,13 +230,13 @@ class TripletSampler:
 
     def _needed(self, video: int, count: int) -> int:
         """Frames in ``min_overlap`` seconds of a video, of the ``count`` there are; at least one."""
-        # The hair less: 5 s at 0.1 s a frame are 50 frames, not 51.
+        # A millionth less: 5 s at 0.1 s a frame are 50 frames, not 51.
         return min(count, max(1, int(np.ceil(self.min_overlap / self._steps[video] - 1e-6))))
 
     # ------------------------------------------------------------------ videos
 
     def _anywhere(self, video: int, rng: np.random.Generator) -> Snippet:
-        return Snippet(tuple(self._stringer.window(video, self.frames, rng)))
+        return Snippet(tuple(self._foreign.window(video, self.frames, rng)))
 
     def _duration(self, video: int) -> float:
         return float(self._times[video][-1]) + self._steps[video]

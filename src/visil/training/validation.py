@@ -15,7 +15,7 @@ from visil.training.batch_similarity import VideoBatch, compare_all
 from visil.training.distributed import Processes
 from visil.training.hard_negatives import related_groups
 from visil.training.segments import SegmentPair
-from visil.training.snippets import Snippet, Stringer
+from visil.training.snippets import ForeignClips, Snippet
 
 if TYPE_CHECKING:
     from visil.training.embedding import SnippetEmbedder
@@ -69,11 +69,11 @@ def edited_copies(
     listed = range(0, len(footage), 2 if strung else 1)
     shown = {int(groups[video]) for video in listed}
     listed_or_related = frozenset(video for video in range(len(footage)) if int(groups[video]) in shown)
-    stringer = Stringer([min(len(footage.times(video)), LONGEST) for video in range(len(footage))])
+    foreign_clips = ForeignClips([min(len(footage.times(video)), LONGEST) for video in range(len(footage))])
     queries, database = [], []
     for video in listed:
         rng = np.random.default_rng([seed, video])
-        length = stringer.lengths[video]
+        length = foreign_clips.lengths[video]
         database.append(Snippet(tuple((video, position) for position in range(length)), None))
         size = min(length, window)
         start = int(rng.integers(length - size + 1))
@@ -82,7 +82,7 @@ def edited_copies(
         relevant = frozenset(np.flatnonzero(groups[listed] == groups[video]).tolist())
         chosen = int(rng.integers(2**31))
         if strung:
-            frames = stringer.around(frames, window, listed_or_related, rng)
+            frames = foreign_clips.around(frames, window, listed_or_related, rng)
         queries.append(Query(Snippet(tuple(frames), chosen), relevant))
     return queries, database
 
