@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def tables(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", help="table-2 to table-10, systems, pr-curves, …; all."),
+        typer.Argument(
+            metavar="NAME...", help="table-2 to table-10, figure-4 to figure-7, systems, pr-curves, …; all."
+        ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="What there is.")] = False,
     videos: Annotated[
