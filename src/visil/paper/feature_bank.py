@@ -47,7 +47,7 @@ class Networks:
     _keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def maker(self, bases: Iterable[str]) -> FeatureMaker:
-        """What makes these kinds."""
+        """A maker of these kinds."""
         return FeatureMaker(
             bases,
             backbone=self.backbone,

@@ -1,5 +1,4 @@
-"""The paper's figures on an experiment: mistakes (4), curves of the ablation (5), attention (6), matrices (7), and
-precision over recall."""
+"""The paper's figures on an experiment: 4 (mistakes), 5 (curves), 6 (attention), 7 (matrices); precision and recall."""
 
 from __future__ import annotations
 
@@ -186,7 +185,7 @@ def figure_6(experiment: Experiment) -> tuple[MadeTable, Figure]:
 
 
 def figure_7(experiment: Experiment) -> tuple[MadeTable, Figure]:
-    """Figure 7: S_f and the network's output for a copy, a pair of one scene where there is one, and strangers."""
+    """Figure 7: S_f and the network's output for a copy, a pair of one scene where there is one, and others."""
     model = experiment.trained("ViSiL_v")
     system = RefinedSystem(model, "ViSiL_v")
     experiment.bank.prepare([system.reads])
@@ -229,7 +228,7 @@ def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
 
 
 def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:
-    """(kind, query, target): a copy, one of the same scene where the truth has any, and a stranger."""
+    """(kind, query, target): a copy, one of the same scene where the truth has any, and an unrelated one."""
     benchmark = experiment.videos.benchmark
     queries = experiment.bank.readable(benchmark.queries)
     targets = experiment.bank.readable(sorted(benchmark.database))
@@ -289,7 +288,7 @@ def _draw_pair(
 
 
 def _limits(matrices: Sequence[NDArray[np.floating]]) -> Normalize:
-    """One scale for all: what is bright in one is as alike as what is bright in another."""
+    """One scale for all: equal colours mean equal similarity in all panels."""
     low, high = min(float(m.min()) for m in matrices), max(float(m.max()) for m in matrices)
     return Normalize(low, max(high, low + 1e-6))
 

@@ -1,4 +1,4 @@
-"""The paper's tables as lists of names, and how one is made on an experiment."""
+"""The paper's tables as data (:data:`TABLES`), and how one is made on an experiment."""
 
 from __future__ import annotations
 

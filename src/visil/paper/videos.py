@@ -1,4 +1,4 @@
-"""What tables are made on: the built-in benchmark of a folder, or a dataset's videos; ids in, features out."""
+"""What tables are made on: the built-in benchmark of a folder, or a data set's own; ids in, frames out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RECIPES: dict[Edit, Callable[[], PictureTransform]] = {"mild": Mild, "paper": Pa
 
 
 class Videos(Protocol):
-    """A benchmark, videos to learn from, and features of any of them by id."""
+    """A benchmark, videos to learn from, and the frames of any of them by id."""
 
     @property
     def benchmark(self) -> Benchmark:

@@ -48,7 +48,7 @@ class Alignment:
 
 
 class MatrixSystem(ComparedSystem[Tensor]):
-    """A :class:`visil.paper.baselines.system.System` that reads S_f of ViSiL_f.
+    """A system that reads S_f of ViSiL_f.
 
     ``threshold`` is the similarity from which two frames speak for a match. Where it is not given, ``learn`` sets it
     to the median of S_f between different videos plus three robust standard deviations (1.4826 times the median
@@ -66,7 +66,7 @@ class MatrixSystem(ComparedSystem[Tensor]):
 
     @property
     def learns(self) -> bool:
-        """It does."""
+        """The threshold."""
         return True
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:

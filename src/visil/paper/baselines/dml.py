@@ -52,7 +52,7 @@ class DML(ComparedSystem[Tensor]):
 
     @property
     def learns(self) -> bool:
-        """It does."""
+        """The embedding."""
         return True
 
     @torch.inference_mode(False)

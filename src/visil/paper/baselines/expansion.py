@@ -52,7 +52,7 @@ class QE(ComparedSystem[Description]):
 
     @property
     def learns(self) -> bool:
-        """Where the system does."""
+        """Whether the system that is expanded does."""
         return self.system.learns
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
@@ -64,7 +64,7 @@ class QE(ComparedSystem[Description]):
         return self.system.describe(video)
 
     def scores(self, query: Description, targets: Sequence[Description]) -> ScoreArray:
-        """ScoreArray of the expanded query; a target that is the query itself is no neighbour."""
+        """Scores of the expanded query; a target that is the query itself is no neighbour."""
         first = self.system.scores(query, targets)
         order = np.argsort(-first, kind="stable")
         nearest = [targets[i] for i in order.tolist() if targets[i] is not query][: self.neighbours]

@@ -91,7 +91,7 @@ class LAMV(TMK):
 
     @property
     def learns(self) -> bool:
-        """It does."""
+        """The coefficients."""
         return True
 
     @torch.inference_mode(False)

@@ -42,7 +42,7 @@ class LBoW(ComparedSystem[Bag]):
 
     @property
     def learns(self) -> bool:
-        """It does."""
+        """The codebooks."""
         return True
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:

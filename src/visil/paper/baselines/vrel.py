@@ -63,7 +63,7 @@ class VReL(ComparedSystem[Tensor]):
 
     @property
     def learns(self) -> bool:
-        """It does."""
+        """The network."""
         return True
 
     @torch.inference_mode(False)
