@@ -42,6 +42,7 @@ def test_a_pair_too_long_for_one_matrix(device: torch.device, monkeypatch: pytes
     expected = built(FAMILY["v"]).compare(query, target, precision="fp32")
     monkeypatch.setattr("visil.kernels.devices.has_kernels", lambda _: True)
     monkeypatch.setattr("visil.kernels.scoring.GPU_WIDE", 100)
+    monkeypatch.setattr("visil.kernels.scoring.GPU_FRAMES", 10)
     monkeypatch.setattr("visil.kernels.scoring.GPU_CELLS", 100)
     model = built(FAMILY["v"]).to(device)
     (found,) = model.compare_many(query, [target])

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from visil.compare import matches
 from visil.compare.matches import Common, LongVideos
 from visil.errors import ModelError, UsageError, VideoError
-from visil.kernels import Best, Scorer, devices, torch_engine
+from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast
-from visil.kernels.packing import runs
 from visil.kernels.precision import Precision
 from visil.matching.blank import blank_frames
 from visil.matching.match import Match
@@ -207,14 +206,11 @@ class ViSiL(Network):
         _check_choice(long_videos)
         scorer = self.scorer(precision)
         q = self._vectors(query, "query")
-        found: list[NDArray[np.float64]] = [np.empty(0)]
-        most = torch_engine.WIDE_FRAMES * torch.get_num_threads()
-        for run in runs((self._vectors(target, "target") for target in targets), len, most):
-            if long_videos == "exact":
-                found.append(scorer.scores(q, run))
-            else:
-                found.append(np.array([matches.chunked_score(scorer, q, target) for target in run]))
-        return np.concatenate(found).astype(np.float32)
+        stream = (self._vectors(target, "target") for target in targets)
+        if long_videos == "authors":
+            return np.array([matches.chunked_score(scorer, q, target) for target in stream], np.float32)
+        found = [scores[0] for _, scores in scorer.stream([q], stream)]
+        return np.concatenate([np.empty(0), *found]).astype(np.float32)
 
     def best(
         self,

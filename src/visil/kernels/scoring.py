@@ -87,9 +87,7 @@ class Scorer:
         Memory depends on the queries, never on how many targets there are.
         """
         if not self._takes(*queries):
-            most = torch_engine.WIDE_FRAMES * torch.get_num_threads()
-            for run in runs(targets, len, most):
-                yield run, np.stack([self.scores(query, run) for query in queries])
+            yield from self._query_by_query(queries, targets)
             return
         engine = self._gpu_engine(queries)
 
@@ -103,9 +101,15 @@ class Scorer:
                     yield chunk.videos, found
                     seen += len(chunk.videos)
             else:
-                for target in some:
-                    yield [target], np.stack([self.scores(query, [target]) for query in queries])
-                    seen += 1
+                for run, found in self._query_by_query(queries, some):
+                    yield run, found
+                    seen += len(run)
+
+    def _query_by_query(
+        self, queries: Sequence[Tensor], targets: Iterable[Tensor]
+    ) -> Iterator[tuple[list[Tensor], NDArray[np.float64]]]:
+        for run in runs(targets, len, torch_engine.WIDE_FRAMES * torch.get_num_threads()):
+            yield run, np.stack([self.scores(query, run) for query in queries])
 
     def best(
         self, queries: Sequence[Tensor], targets: Iterable[Tensor], k: int, *, matrices: bool = False
