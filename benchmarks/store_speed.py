@@ -99,10 +99,10 @@ def copied(source: Index, model: visil.ViSiL) -> float:
     ):
         assert target.model is not None
         for video in source.catalogue.videos():
-            entry = here.entry(video.id)
+            entry = here.transfers.entry(video.id)
             assert entry is not None
-            target.take(video.id, here.file(video.id))
-            target.put(entry)
+            target.transfers.take(video.id, here.transfers.file(video.id))
+            target.transfers.put(entry)
         target.keep()
         target.warm()
     return time.perf_counter() - start

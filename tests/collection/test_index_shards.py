@@ -118,8 +118,8 @@ def _double(many: Path, model: ViSiL) -> None:
         assert source is not None
         target = (source + 1) % 3
         connection = shards(index).connection
-        connection.call(target, "take", video.id, index.store.path(video.id))
-        connection.call(target, "put", connection.call(source, "entry", video.id))
+        connection.call(target, "transfers.take", video.id, index.store.path(video.id))
+        connection.call(target, "transfers.put", connection.call(source, "transfers.entry", video.id))
 
 
 def _another_model(many: Path, _: ViSiL) -> None:

@@ -93,9 +93,9 @@ def each_once(folder: Path, videos: list[Made] = VIDEOS) -> None:
         for place, order in enumerate(orders):
             assert [home(video, names) for video in order.ids] == [place] * len(order.ids)
             assert sorted(shards(index).members.local(place).store.ids()) == sorted(order.ids)
-            assert {home(row[0], names) for row in shards(index).connection.call(place, "verdicts")} <= {
-                place
-            }
+            assert {
+                home(row[0], names) for row in shards(index).connection.call(place, "transfers.verdicts")
+            } <= {place}
         assert sorted(video for order in orders for video in order.ids) == sorted(
             video.id for video in videos
         )

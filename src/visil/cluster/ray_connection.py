@@ -16,7 +16,8 @@ from typing import Any
 
 from visil.cluster.ray_session import ray_session
 from visil.collection import Index
-from visil.collection.part import Part, changes
+from visil.collection.connection import CHANGES, called
+from visil.collection.part import Part
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, VisilError
 
@@ -39,13 +40,13 @@ class ShardActor:
         self.shard: Part | None = None
 
     def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        """``getattr(shard, method)(*arguments)``."""
+        """A method of the shard: see :func:`visil.collection.connection.called`."""
         if self.shard is None:
             import torch
 
             torch.set_num_threads(self.threads)
             self.shard = Part.shard(self.location, model=self.model)
-        return getattr(self.shard, method)(*arguments)
+        return called(self.shard, method, arguments)
 
     def process(self) -> int:
         """The number of its process."""
@@ -94,7 +95,7 @@ class RayConnection:
 
         # A query's features go into the cluster's memory once, and not to each actor anew.
         shared = ray.put(arguments) if arguments else ()
-        again = not changes(method, arguments)
+        again = method not in CHANGES
         asked = [self._sent(place, method, shared, again) for place in range(len(self._actors))]
         return [self._answer(one) for one in asked]
 
@@ -116,7 +117,7 @@ class RayConnection:
                 ray.kill(actor)
 
     def _asked(self, place: int, method: str, arguments: tuple[Any, ...]) -> _Asked:
-        return self._sent(place, method, arguments, not changes(method, arguments))
+        return self._sent(place, method, arguments, method not in CHANGES)
 
     def _sent(self, place: int, method: str, arguments: Any, again: bool) -> _Asked:
         if not self._actors:

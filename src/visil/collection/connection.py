@@ -7,11 +7,26 @@ that a collection knows of where they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Protocol
 
 from visil.collection.part import Part
 from visil.compare.visil import ViSiL
+
+CHANGES = {
+    *("clear_leftovers", "drop", "keep", "remove", "settle", "verify"),
+    *("catalogue.fail", "catalogue.forget", "catalogue.judge", "catalogue.mark_reference"),
+    *("transfers.add_verdicts", "transfers.drop_verdicts", "transfers.give_up", "transfers.put"),
+    *("transfers.receive", "transfers.take"),
+}
+"""Methods that change a part, or may: not to be called again where nobody knows whether the first call was made."""
+
+
+def called(part: Part, method: str, arguments: Sequence[Any]) -> Any:
+    """A method of a part, or of what it consists of (``catalogue.has``); its answer can travel."""
+    answer = attrgetter(method)(part)(*arguments)
+    return list(answer) if isinstance(answer, Iterator) else answer
 
 
 class Connection(Protocol):
@@ -35,7 +50,7 @@ class Connection(Protocol):
         """The parts themselves, where they are in this process; None where they are elsewhere."""
 
     def call(self, place: int, method: str, /, *arguments: Any) -> Any:
-        """``getattr(part, method)(*arguments)`` of one part. May be called from several threads."""
+        """A method of one part (see :func:`called`). May be called from several threads."""
 
     def each(self, method: str, /, *arguments: Any) -> list[Any]:
         """The same call to all parts at once; answers by place. The first error ends it."""
@@ -82,11 +97,11 @@ class LocalConnection:
 
     def call(self, place: int, method: str, /, *arguments: Any) -> Any:
         """See :meth:`Connection.call`."""
-        return getattr(self.parts[place], method)(*arguments)
+        return called(self.parts[place], method, arguments)
 
     def each(self, method: str, /, *arguments: Any) -> list[Any]:
         """See :meth:`Connection.each`."""
-        return [getattr(part, method)(*arguments) for part in self.parts]
+        return [called(part, method, arguments) for part in self.parts]
 
     def some(self, method: str, arguments: dict[int, tuple[Any, ...]], /) -> dict[int, Any]:
         """See :meth:`Connection.some`."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.collection import entries
-from visil.collection.arrivals import Arrivals
 from visil.collection.background import middle_frame
 from visil.collection.candidate_cache import CandidateCache, clear_leftovers
 from visil.collection.candidates import NEIGHBOURS, Candidate, CandidateIndex, Nearest, Probes
@@ -27,51 +26,19 @@ from visil.collection.search import Hit, best_of, compared, hit_of, rank
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.state import PartFacts, Problem
 from visil.collection.storage import CATALOGUE, FolderStorage, Storage
+from visil.collection.transfers import Transfers
 from visil.compare.matches import Common
 from visil.compare.visil import ViSiL
-from visil.errors import IndexFolderError, os_reason
+from visil.errors import IndexFolderError
 from visil.model.codes import KINDS, Codes, checked
 from visil.model.features import VideoFeatures
 
-PIECE = 1 << 26
-"""Bytes of a feature file that are moved at once."""
-
-CHANGES = {
-    *(
-        "add_verdicts",
-        "clear_leftovers",
-        "drop",
-        "drop_verdicts",
-        "give_up",
-        "keep",
-        "put",
-        "receive",
-        "remove",
-    ),
-    *("settle", "take", "verify"),
-}
-"""Methods of a part that change what it holds, or may,"""
-ASKED_CHANGES = {
-    "add",
-    "add_file",
-    "clear",
-    "fail",
-    "forget",
-    "judge",
-    "mark_reference",
-    "remove",
-    "set_fact",
-}
-"""and those of its catalogue and store, behind :meth:`Part.ask`."""
-
-
-def changes(method: str, arguments: Sequence[Any]) -> bool:
-    """Whether a call changes a part: it is not to be repeated where nobody knows whether it was carried out."""
-    return arguments[1] in ASKED_CHANGES if method == "ask" else method in CHANGES
-
 
 class Part:
-    """What lies in a storage; ``model`` and ``codes`` as for :class:`visil.Index`."""
+    """What lies in a storage; ``model`` and ``codes`` as for :class:`visil.Index`.
+
+    ``catalogue``, ``store`` and ``transfers`` may be called from elsewhere too (:mod:`visil.collection.connection`).
+    """
 
     def __init__(
         self, storage: Storage, *, model: ViSiL | str | None = None, codes: Codes | None = None
@@ -83,7 +50,7 @@ class Part:
         self.chosen = CollectionModel(model, self.location, self.catalogue, self.writable)
         self._candidates: CandidateCache | None = None
         self._signs: FirstLook | None = None
-        self._arrivals = Arrivals(self.store)
+        self.transfers = Transfers(self.catalogue, self.store)
         try:
             self.settle_codes(codes, settle=codes is not None)
         except BaseException:
@@ -120,7 +87,7 @@ class Part:
 
     def close(self, *, keep: bool = True) -> None:
         """Let go of the files, a second time does nothing; ``keep``: what was changed is to last."""
-        self._arrivals.close()
+        self.transfers.close()
         self.storage.close(keep=keep)
 
     # ------------------------------------------------------------------ what is here
@@ -187,11 +154,6 @@ class Part:
             self.storage.bytes() if measure else 0,
             self.catalogue.failures(),
         )
-
-    def ask(self, room: Literal["catalogue", "store"], method: str, *arguments: Any) -> Any:
-        """The catalogue's or the store's own answer: for questions about few videos, and small changes."""
-        answer = getattr(getattr(self, room), method)(*arguments)
-        return list(answer) if isinstance(answer, Iterator) else answer
 
     def version(self) -> tuple[int, int]:
         """Changes whenever a video comes or goes."""
@@ -376,57 +338,3 @@ class Part:
     def drop(self, video: str) -> None:
         """Delete the features of a video that is not in the catalogue (any more)."""
         self.catalogue.clear(video, self.store.remove)
-
-    # ------------------------------------------------------------------ moving
-
-    def entry(self, video: str) -> entries.Entry | None:
-        """All that the catalogue knows of a video."""
-        return entries.entry(self.catalogue, video)
-
-    def piece(self, video: str, start: int) -> bytes:
-        """Some of a feature file's bytes; fewer than ``PIECE`` at its end."""
-        path = self.store.file(video)
-        try:
-            with path.open("rb") as file:
-                file.seek(start)
-                return file.read(PIECE)
-        except OSError as error:
-            reason = f"cannot be read ({os_reason(error)})"
-            raise IndexFolderError(path, reason) from error
-
-    def file(self, video: str) -> str:
-        """A video's features as a file on the machine of this part."""
-        return os.fspath(self.store.file(video))
-
-    def receive(self, video: str, data: bytes) -> None:
-        """Bytes of a feature file that comes from another part, in order; seen by nobody until :meth:`put`."""
-        self._arrivals.receive(video, data)
-
-    def take(self, video: str, file: str) -> None:
-        """As :meth:`receive`, all of it, from a file that this process can read."""
-        self._arrivals.take(video, file)
-
-    def put(self, entry: entries.Entry) -> None:
-        """An entry with the features received before: both are here from now on, or neither.
-
-        Of a video that is here already only the files are new.
-        """
-        self.catalogue.database.rows("PRAGMA synchronous = FULL")  # not only written, but on the disk
-        with self._arrivals.whole(entry.id) as place:
-            entries.put(self.catalogue, entry, place)
-
-    def give_up(self, video: str) -> None:
-        """Forget what was received of a video."""
-        self._arrivals.give_up(video)
-
-    def verdicts(self) -> list[entries.Row]:
-        """What people said, as rows."""
-        return entries.verdicts(self.catalogue)
-
-    def add_verdicts(self, rows: Sequence[entries.Row]) -> None:
-        """Rows of another part."""
-        entries.put_verdicts(self.catalogue, rows)
-
-    def drop_verdicts(self, rows: Sequence[entries.Row]) -> None:
-        """Rows that another part has now."""
-        entries.drop_verdicts(self.catalogue, rows)

@@ -212,10 +212,10 @@ class ShardedCatalogue:
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Video]:
         """Videos by number; those that are gone are left out."""
-        asked = {place: ("catalogue", "numbered", some) for place, some in by_place(numbers).items()}
+        asked = {place: (some,) for place, some in by_place(numbers).items()}
         return {
             number_of(place, local): replace(video, number=number_of(place, local))
-            for place, some in self._members.connection.some("ask", asked).items()
+            for place, some in self._members.connection.some("catalogue.numbered", asked).items()
             for local, video in some.items()
         }
 
@@ -258,7 +258,9 @@ class ShardedCatalogue:
 
     def verdicts(self) -> dict[tuple[str, str], Judgement]:
         """{(id, id): what was said}; the last word, where two shards have one."""
-        rows = sorted((row for some in self._members.connection.each("verdicts") for row in some), key=_when)
+        rows = sorted(
+            (row for some in self._members.connection.each("transfers.verdicts") for row in some), key=_when
+        )
         return {(a, b): verdict for a, b, verdict, _ in rows}
 
 

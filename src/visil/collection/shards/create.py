@@ -199,14 +199,14 @@ def _copy_all(source: Part, shards: Sequence[Part], names: Sequence[str], progre
     for done, (video, added) in enumerate(videos, 1):
         last = float(added) if float(added) > last else float(np.nextafter(last, np.inf))
         shard = shards[home(video, names)]
-        entry = source.entry(video)
+        entry = source.transfers.entry(video)
         if entry is not None and not shard.catalogue.has(video):
             if source.store.stamp(video) is not None:
-                shard.take(video, source.file(video))
-            shard.put(replace(entry, video=(*entry.video[:-1], last)))
+                shard.transfers.take(video, source.transfers.file(video))
+            shard.transfers.put(replace(entry, video=(*entry.video[:-1], last)))
         if progress is not None:
             progress(done, len(videos))
-    for row in source.verdicts():
-        shards[home(row[0], names)].add_verdicts([row])
+    for row in source.transfers.verdicts():
+        shards[home(row[0], names)].transfers.add_verdicts([row])
     for row in failures(source.catalogue):
         put_failures(shards[home(row[0], names)].catalogue, [row])

@@ -44,11 +44,11 @@ class Members:
 
     def ask(self, place: int, method: str, *arguments: Any) -> Any:
         """The answer of one shard's catalogue."""
-        return self.connection.call(place, "ask", "catalogue", method, *arguments)
+        return self.connection.call(place, f"catalogue.{method}", *arguments)
 
     def ask_each(self, method: str, *arguments: Any) -> list[Any]:
         """The answers of all shards' catalogues."""
-        return self.connection.each("ask", "catalogue", method, *arguments)
+        return self.connection.each(f"catalogue.{method}", *arguments)
 
     def home(self, key: str | bytes) -> int:
         """The place of the shard that something belongs to by its name."""
@@ -76,7 +76,7 @@ class ShardedFeatures(Features):
     def path(self, video: str) -> Path:
         """See :meth:`Features.path`."""
         place = self._members.place_for(video)
-        found: Path = self._members.connection.call(place, "ask", "store", "path", video)
+        found: Path = self._members.connection.call(place, "store.path", video)
         return found
 
     def writer(self, video: str) -> FeatureWriter:
@@ -91,7 +91,7 @@ class ShardedFeatures(Features):
 
     def ids(self) -> Iterator[str]:
         """See :meth:`Features.ids`."""
-        for some in self._members.connection.each("ask", "store", "ids"):
+        for some in self._members.connection.each("store.ids"):
             yield from some
 
 

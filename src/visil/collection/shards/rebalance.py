@@ -15,10 +15,10 @@ from pathlib import Path
 from visil.collection.connection import Connect, Connection, LocalConnection
 from visil.collection.entries import Entry
 from visil.collection.lock import can_write
-from visil.collection.part import PIECE
 from visil.collection.shards import manifest as manifests
 from visil.collection.shards.manifest import home
 from visil.collection.shards.members import check_alike
+from visil.collection.transfers import PIECE
 from visil.errors import IndexFolderError
 
 TOGETHER = 50
@@ -89,34 +89,34 @@ def _move_all(shards: Connection, wanted: dict[tuple[int, int], list[str]], prog
 
 def copy(shards: Connection, source: int, target: int, video: str) -> None:
     """A video into another shard; one whose feature file is missing goes without, and is as damaged there as here."""
-    entry: Entry | None = shards.call(source, "entry", video)
+    entry: Entry | None = shards.call(source, "transfers.entry", video)
     if entry is None:
         return
     try:
-        here = shards.call(target, "ask", "catalogue", "has", video)
-        if not here and shards.call(source, "ask", "store", "stamp", video) is not None:
+        here = shards.call(target, "catalogue.has", video)
+        if not here and shards.call(source, "store.stamp", video) is not None:
             _send(shards, source, target, video)
-        shards.call(target, "put", entry)
+        shards.call(target, "transfers.put", entry)
     except BaseException:
-        shards.call(target, "give_up", video)
+        shards.call(target, "transfers.give_up", video)
         raise
 
 
 def _send(shards: Connection, source: int, target: int, video: str) -> None:
     if shards.parts is not None:
-        shards.call(target, "take", video, shards.call(source, "file", video))
+        shards.call(target, "transfers.take", video, shards.call(source, "transfers.file", video))
         return
     start = 0
     while True:
-        data: bytes = shards.call(source, "piece", video, start)
-        shards.call(target, "receive", video, data)
+        data: bytes = shards.call(source, "transfers.piece", video, start)
+        shards.call(target, "transfers.receive", video, data)
         start += len(data)
         if len(data) < PIECE:
             return
 
 
 def _move_verdicts(shards: Connection, names: Sequence[str]) -> None:
-    for place, rows in enumerate(shards.each("verdicts")):
+    for place, rows in enumerate(shards.each("transfers.verdicts")):
         leaving: dict[int, list[tuple[object, ...]]] = defaultdict(list)
         for row in rows:
             leaving[home(row[0], names)].append(row)
@@ -127,7 +127,7 @@ def _hand_over(
     shards: Connection, source: int, leaving: Iterable[tuple[int, list[tuple[object, ...]]]]
 ) -> None:
     for target, rows in leaving:
-        shards.call(target, "add_verdicts", rows)
+        shards.call(target, "transfers.add_verdicts", rows)
         shards.call(target, "keep")
-        shards.call(source, "drop_verdicts", rows)
+        shards.call(source, "transfers.drop_verdicts", rows)
         shards.call(source, "keep")
