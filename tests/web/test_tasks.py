@@ -101,12 +101,24 @@ def test_long_videos_are_thinned(tasks: Tasks, tmp_path: Path, monkeypatch: pyte
     generator = torch.Generator().manual_seed(0)
     vectors = torch.nn.functional.normalize(torch.randn(25, 14, tasks.model.dim, generator=generator), dim=-1)
     video = VideoFeatures(vectors, torch.arange(25, dtype=torch.float64))
-    kept = comparison.keep_comparison(
-        tasks.model, tmp_path / "c", tasks.model.compare(video, video), (video, video), []
-    )
+    match = tasks.model.compare(video, video)
+    kept = comparison.keep_comparison(tasks.model, tmp_path / "c", match, (video, video), [])
     assert kept["query_times"] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0, 24.0]
     assert kept["frame_matrix"] == {"rows": 9, "columns": 9}
     assert json.loads((tmp_path / "c" / "meta.json").read_text())["query_times"] == kept["query_times"]
+    frames = np.frombuffer((tmp_path / "c" / "frame_matrix.bin").read_bytes(), "<f4").reshape(9, 9)
+    np.testing.assert_array_equal(frames, match.frame_matrix[::3, ::3])
+    assert kept["output_matrix"] == {
+        "rows": 2,
+        "columns": 2,
+    }  # of six cells a side, the highest of three by three
+    output = np.frombuffer((tmp_path / "c" / "output_matrix.bin").read_bytes(), "<f4")
+    blocks = match.output_matrix.reshape(2, 3, 2, 3).max(axis=(1, 3))
+    np.testing.assert_array_equal(output.reshape(2, 2), blocks)
+    monkeypatch.setattr("visil.compare.matches.KEPT_CELLS", 100)  # a match that does not hold its matrices
+    comparison.keep_comparison(tasks.model, tmp_path / "d", match, (video, video), [])
+    again = np.frombuffer((tmp_path / "d" / "frame_matrix.bin").read_bytes(), "<f4").reshape(9, 9)
+    np.testing.assert_allclose(again, frames, atol=1e-5)
 
 
 def test_adding_leaves_out_what_links_lead_to_outside(tasks: Tasks, root: Path, tmp_path: Path) -> None:
