@@ -5,6 +5,8 @@ python benchmarks/gpu_against_cpu.py
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -36,6 +38,9 @@ def videos(vectors: Tensor) -> list[visil.VideoFeatures]:
 
 def main() -> None:
     """Both, in one process."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     here, there = visil.load(device="cpu"), visil.load(device="cuda")
     frames = pictures(40, here.config.sampling.crop).contiguous()
     one, other = (model.embed_frames(frames).vectors for model in (here, there))

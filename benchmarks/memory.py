@@ -5,6 +5,7 @@ python benchmarks/memory.py
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -76,9 +77,14 @@ def decode(minutes: int) -> dict[str, float]:
 
 def main() -> None:
     """Run each case alone, print, keep."""
-    if len(sys.argv) == 3:
-        measure = pair if sys.argv[1] == "pair" else decode
-        print(json.dumps(measure(int(sys.argv[2]))))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kind", nargs="?", choices=("pair", "decode"), help="one case alone, in this process")
+    parser.add_argument("size", nargs="?", type=int, default=100, help="frames of a pair; minutes to decode")
+    alone = parser.parse_args()
+    if alone.kind is not None:
+        print(json.dumps((pair if alone.kind == "pair" else decode)(alone.size)))
         return
     result: dict[str, object] = {}
     for kind, sizes in (("pair", (100, 1000, 3000, 10_000)), ("decode", (1, 10, 60))):

@@ -7,6 +7,7 @@ Ratios are measured side by side in one run; absolute figures belong to the mach
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -153,6 +154,9 @@ def command(folder: Path, length: int = 60) -> dict[str, object]:
 
 def main() -> None:
     """Measure everything and keep it."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     with tempfile.TemporaryDirectory() as name:
         video = Path(name) / "decode.mp4"
         write_720p(video, 20, seed=7)
