@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from visil.cluster import ray_session as session
-from visil.cluster.node_facts import NodeFacts, facts, mismatch
+from visil.cluster.ray_session import NodeFacts, facts, mismatch
 from visil.errors import UsageError
 
 HERE = NodeFacts("1.0", "2.6", "17.0", None)

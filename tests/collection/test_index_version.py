@@ -8,9 +8,10 @@ import pytest
 
 import visil
 from visil.collection.catalogue import Catalogue
+from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 
-from .inside import candidates
+from .inside import candidates, part
 
 
 def test_a_version_stays_until_somebody_writes(folder: Path, model: ViSiL) -> None:
@@ -48,3 +49,32 @@ def test_candidates_follow_the_catalogue_and_are_left_alone_else(
         other.remove([video.id])
         assert candidates(mine).gone == {video.number}
         assert len(listed) == before + 1
+
+
+def test_a_refresh_reads_each_new_feature_file_once(
+    folder: Path, model: ViSiL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From nothing, and for one video more; where nothing is new, none."""
+    read: list[str] = []
+    real = FeatureStore.read
+
+    def counted(self: FeatureStore, video: str, *, path: str | None = None) -> visil.VideoFeatures:
+        read.append(video)
+        return real(self, video, path=path)
+
+    (folder / "frames.json").unlink()
+    with visil.Index(folder, model=model) as index:
+        known = [video.id for video in index.catalogue.videos()]
+        monkeypatch.setattr(FeatureStore, "read", counted)
+        index.refresh()
+        assert read == known
+        index.refresh()
+        assert read == known
+        again = part(index)
+        entry, file = again.transfers.entry(known[2]), again.store.path(known[2]).read_bytes()
+        assert entry is not None
+        index.remove([known[2]])
+        again.transfers.receive(known[2], file)
+        again.transfers.put(entry)
+        index.refresh()
+        assert read == [*known, known[2]]

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from visil.errors import UsageError, VisilError
@@ -257,8 +258,6 @@ def _check_nodes(ray: Any, address: str, nodes: list[dict[str, Any]], gpus: floa
     """Each node must have this visil; other versions of what decodes and computes are worth a warning."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    from visil.cluster.node_facts import facts, mismatch
-
     asked = {}
     for node in nodes:
         with_gpu = gpus if float(node["Resources"].get("GPU", 0)) >= gpus else 0.0
@@ -285,3 +284,45 @@ def _check_nodes(ray: Any, address: str, nodes: list[dict[str, Any]], gpus: floa
             raise ClusterError(f"the node {asked[answer]} of the cluster {address} {wrong}")
         if warning is not None:
             logger.warning("the node %s of the cluster %s %s", asked[answer], address, warning)
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """Versions by package, as installed."""
+
+    visil: str
+    torch: str
+    av: str
+    cuda: bool | None
+    """Whether torch sees a GPU; None where nobody asked."""
+
+
+def facts(look_for_gpu: bool) -> NodeFacts:
+    """Of this machine. Looking for a GPU imports torch, which takes seconds."""
+    cuda = None
+    if look_for_gpu:
+        import torch
+
+        cuda = torch.cuda.is_available()
+    return NodeFacts(_version("visil"), _version("torch"), _version("av"), cuda)
+
+
+def mismatch(here: NodeFacts, there: NodeFacts) -> tuple[str | None, str | None]:
+    """Why a node cannot be used, and what may make its features differ; None where nothing does."""
+    if there.visil != here.visil:
+        return f"has visil {there.visil}, and this machine {here.visil}: install the same", None
+    if there.cuda is False:
+        return "has a GPU that its torch cannot use: install torch for CUDA there", None
+    ours, theirs = asdict(here), asdict(there)
+    other = [name for name in ("torch", "av") if ours[name] != theirs[name]]
+    if not other:
+        return None, None
+    named = ", ".join(f"{name} {theirs[name]} (here {ours[name]})" for name in other)
+    return None, f"has other versions: {named}; its features may differ in their last bits"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
