@@ -57,17 +57,13 @@ class MatrixSystem(ComparedSystem[Tensor]):
 
     name: str
     reads = "l3-imac+pca"
+    learns = True
 
     def __init__(self, threshold: float | None = None) -> None:
         if threshold is not None and not 0 <= threshold < 1:
             raise UsageError(f"threshold must be from 0 to below 1, not {threshold}")
         self.threshold = THRESHOLD if threshold is None else threshold
         self._fixed = threshold is not None
-
-    @property
-    def learns(self) -> bool:
-        """The threshold."""
-        return True
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Set the threshold, unless it was given or there are not two videos."""

@@ -33,6 +33,8 @@ WEIGHT_DECAY = 1e-5
 class DML(ComparedSystem[Tensor]):
     """One unit vector for a video, learned so that copies lie near each other."""
 
+    learns = True
+
     def __init__(
         self,
         name: str = "DML",
@@ -49,11 +51,6 @@ class DML(ComparedSystem[Tensor]):
         self.layers, self.steps, self.batch = tuple(layers), steps, batch
         self.learning_rate = learning_rate
         self.network_: Embedding | None = None
-
-    @property
-    def learns(self) -> bool:
-        """The embedding."""
-        return True
 
     @torch.inference_mode(False)
     @torch.enable_grad()

@@ -38,22 +38,14 @@ class Averages(Protocol):
 class QE(ComparedSystem[Description]):
     """A system with average query expansion."""
 
+    collection_wide = True  # the nearest of all targets are averaged with the query
+
     def __init__(self, system: ComparedSystem[Description], neighbours: int = NEIGHBOURS) -> None:
         if neighbours < 1:
             raise UsageError(f"neighbours must be at least 1, not {neighbours}")
         self.system, self.neighbours = system, neighbours
         self.name = f"{system.name}+QE"
-        self.reads = system.reads
-
-    @property
-    def collection_wide(self) -> bool:
-        """The nearest of all targets are averaged with the query."""
-        return True
-
-    @property
-    def learns(self) -> bool:
-        """Whether the system that is expanded does."""
-        return self.system.learns
+        self.reads, self.learns = system.reads, system.learns
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Let the system learn."""

@@ -73,6 +73,7 @@ class LAMV(TMK):
     """Temporal matching kernel with learned coefficients; unlearned, it is TMK."""
 
     name = "LAMV"
+    learns = True
     losses_: list[float]
     """Mean loss of each step."""
 
@@ -88,11 +89,6 @@ class LAMV(TMK):
         super().__init__(periods, frequencies=frequencies, beta=beta, step=step)
         self.training = training or LamvTraining()
         self._first = self.coefficients
-
-    @property
-    def learns(self) -> bool:
-        """The coefficients."""
-        return True
 
     @torch.inference_mode(False)
     @torch.enable_grad()

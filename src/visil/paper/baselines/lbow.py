@@ -28,22 +28,14 @@ class LBoW(ComparedSystem[Bag]):
 
     name = "LBoW"
     reads = "layers"
+    learns = True
+    collection_wide = True  # document frequencies are those of all targets
 
     def __init__(self, size: int = SIZE, *, iterations: int = 25) -> None:
         self.size, self.iterations = size, iterations
         self.codebooks_: LayerBagOfWords | None = None
         self._targets: list[Bag] = []
         self._index: BagIndex | None = None
-
-    @property
-    def collection_wide(self) -> bool:
-        """Document frequencies are those of all targets."""
-        return True
-
-    @property
-    def learns(self) -> bool:
-        """The codebooks."""
-        return True
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Learn a codebook for each layer from all frames of these videos."""

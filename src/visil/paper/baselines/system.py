@@ -36,6 +36,10 @@ class ComparedSystem(ABC, Generic[Description]):
     """As the paper's tables call it."""
     reads: str
     """Which features it takes, by their name in :mod:`visil.paper.feature_kinds`."""
+    learns: bool = False
+    """Whether :meth:`learn` does anything."""
+    collection_wide: bool = False
+    """Whether a score depends on all targets, not on two videos alone."""
 
     @property
     def formula(self) -> Formula | None:
@@ -51,16 +55,6 @@ class ComparedSystem(ABC, Generic[Description]):
     def device(self) -> torch.device:
         """Where it computes."""
         return torch.device("cpu")
-
-    @property
-    def collection_wide(self) -> bool:
-        """Whether a score depends on all targets, not on two videos alone."""
-        return False
-
-    @property
-    def learns(self) -> bool:
-        """Whether :meth:`learn` does anything."""
-        return False
 
     def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
         """Fit what has to be fitted, on videos that are not evaluated on."""

@@ -136,6 +136,7 @@ class ViSiLFromFeatures(ComparedSystem[Tensor]):
         longest: int = 32,
     ) -> None:
         self.config, self.name, self.reads = config, name or config.name, reads
+        self.learns = config.dim is not None  # all rows but ViSiL_f
         self.frame_pool = frame_pool or config.frame_pool
         self.video_pool = video_pool or config.video_pool
         self.steps, self.learning_rate, self.longest = steps, learning_rate, longest
@@ -147,11 +148,6 @@ class ViSiLFromFeatures(ComparedSystem[Tensor]):
     def formula(self) -> Formula:
         """The row's poolings, and the comparator once it is learned."""
         return Formula(self.frame_pool, self.video_pool, self.config.symmetric, self.comparator_)
-
-    @property
-    def learns(self) -> bool:
-        """All rows but ViSiL_f."""
-        return self.config.dim is not None
 
     @property
     def learned(self) -> bool:

@@ -44,6 +44,8 @@ TOGETHER = 64
 class VReL(ComparedSystem[Tensor]):
     """How probable the likeliest segment of the target is that shows what the query shows."""
 
+    learns = True
+
     def __init__(
         self,
         name: str = "VReL",
@@ -60,11 +62,6 @@ class VReL(ComparedSystem[Tensor]):
         self.width, self.steps, self.batch = width, steps, batch
         self.learning_rate = learning_rate
         self.network_: Relocalizer | None = None
-
-    @property
-    def learns(self) -> bool:
-        """The network."""
-        return True
 
     @torch.inference_mode(False)
     @torch.enable_grad()
