@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.kernels import devices
+from visil.kernels.packing import slices
 from visil.model.comparator import hard_tanh, repeated
 from visil.model.formula import Formula
 from visil.model.similarity import MP_AP, pool
@@ -111,12 +112,11 @@ def _compared(model: ViSiL, query: Tensor, target: Tensor, *, paired: bool) -> C
     query, target = (repeated(videos, model.comparator, dim=1) for videos in (query, target))
     targets = 1 if paired else len(target)
     cells = targets * query[0, ..., 0].numel() * target[0, ..., 0].numel()
-    size = max(1, CELLS // cells)
-    if len(query) <= size:
+    cuts = slices([cells] * len(query), CELLS)
+    if len(cuts) == 1:
         return Compared(*_equal(model, query, target, paired))
     parts = []
-    for start in range(0, len(query), size):
-        some = slice(start, start + size)
+    for some in cuts:
         arguments = (model, query[some], target[some] if paired else target, paired)
         parts.append(checkpoint(_equal, *arguments, use_reentrant=False, preserve_rng_state=False))
     similarity, excess = zip(*parts, strict=True)
