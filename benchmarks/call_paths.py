@@ -1,4 +1,4 @@
-"""Which modules a call walks through: add, search and duplicates over a folder, counted as they run.
+"""Which modules a call walks through: add, search and duplicates over a folder, a training run; counted as they run.
 
     python benchmarks/call_paths.py            # the lists behind "Call paths" in docs/design.md
 
@@ -12,12 +12,15 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import visil
 from visil.demo import photograph, render_scene, write_video
+from visil.training.config import DataConfig, FrameStage, OptimConfig, TrainConfig
+from visil.training.run import train
 
 
 @contextmanager
@@ -66,6 +69,20 @@ def main() -> None:
         told("search", lambda: index.search(folder / "2.mp4"))
         told("duplicates", index.find_duplicates)
         index.close()
+        walk_training(folder)
+
+
+def walk_training(folder: Path) -> None:
+    """Both stages on five small videos; a run before, so that everything is imported."""
+    videos = folder / "training"
+    videos.mkdir()
+    for i, picture in enumerate(("chelsea", "coffee", "rocket", "coins", "astronaut")):
+        write_video(videos / f"{i}.mp4", render_scene(photograph(picture), 5, 4, (192, 108)), 4)
+    data = DataConfig(videos=(str(videos),), window=4, triplets=2)
+    frames, optim = FrameStage(steps=1, batch=3), OptimConfig(epochs=1, batch=2)
+    for what in ("train, once before", "train"):
+        config = TrainConfig(data, optim=optim, frames=frames, out=str(folder / what), device="cpu")
+        told(what, partial(train, config, report=lambda _: None))
 
 
 if __name__ == "__main__":
