@@ -128,7 +128,7 @@ def comparators(videos: int = 80) -> Iterator[Measurement]:
     )
 
 
-def engines(targets: int = 3000, queries: int = 100) -> Iterator[Measurement]:
+def engines(targets: int = 12_000, queries: int = 100) -> Iterator[Measurement]:
     """From features in host memory to the best ten of each query; the plain formula takes pair after pair."""
     module = Comparator("replicate").cuda().eval().requires_grad_(False)
     asked = [vectors(FRAMES, seed=i) for i in range(queries)]
