@@ -46,7 +46,7 @@ def add(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="For a new collection: its model.")
+        str | None, typer.Option("--model", metavar="MODEL", help="For a new collection: its model.")
     ] = None,
     codes: Annotated[
         CodesName | None,

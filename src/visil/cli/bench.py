@@ -19,12 +19,15 @@ def bench(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or gpu alone; both where there are both.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="JSON on standard output.")] = False,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the result as JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Keep the result as JSON.")
+    ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A picture of it: time of a pair, speeds.")
+        Path | None, typer.Option("--plot", metavar="FILE", help="A picture of it: time of a pair, speeds.")
     ] = None,
     show: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Print a result that --out kept; measure nothing.")
+        Path | None,
+        typer.Option("--show", metavar="FILE", help="Print a result that --out kept; measure nothing."),
     ] = None,
 ) -> None:
     """Measure this machine, each figure beside the plain formula's in the same process.

@@ -23,11 +23,13 @@ def compare(
     precision: Precision = None,
     as_json: AsJson = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="A preset, a folder or a hub id; the default model if not given."),
+        typer.Option(
+            "--model", metavar="MODEL", help="A preset, a folder or a hub id; the default model if not given."
+        ),
     ] = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""

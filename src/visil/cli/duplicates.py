@@ -28,9 +28,11 @@ def duplicates(
     device: Device = None,
     precision: Precision = None,
     as_json: AsJson = False,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="One row a pair and stretch.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="One row a pair and stretch.")
+    ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A report to look at, in one file.")
+        Path | None, typer.Option("--html", metavar="FILE", help="A report to look at, in one file.")
     ] = None,
 ) -> None:
     """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""

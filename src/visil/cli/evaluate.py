@@ -36,25 +36,34 @@ class Dataset(StrEnum):
 
 def evaluate(
     dataset: Annotated[Dataset, typer.Argument(metavar="DATASET", help=", ".join(Dataset))],
-    annotations: Annotated[Path, typer.Option(metavar="FILE", help="The benchmark's annotation.")],
-    videos: Annotated[Path | None, typer.Option(metavar="DIR", help="A folder of its videos.")] = None,
+    annotations: Annotated[
+        Path, typer.Option("--annotations", metavar="FILE", help="The benchmark's annotation.")
+    ],
+    videos: Annotated[
+        Path | None, typer.Option("--videos", metavar="DIR", help="A folder of its videos.")
+    ] = None,
     pattern: Annotated[
         str, typer.Option(help="Where the video of an id is below DIR; * is anything.")
     ] = "{id}.*",
     scores: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Scores instead of videos: JSON, {query: {target: score}}."),
+        typer.Option(
+            "--scores", metavar="FILE", help="Scores instead of videos: JSON, {query: {target: score}}."
+        ),
     ] = None,
     index: Annotated[
         str | None,
         typer.Option(
+            "--index",
             metavar="INDEX",
             help="A folder or URL: with --videos, where their features are kept; alone, a collection to evaluate.",
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="A preset, a folder or a hub id, for a new collection."),
+        typer.Option(
+            "--model", metavar="MODEL", help="A preset, a folder or a hub id, for a new collection."
+        ),
     ] = None,
     ids: Annotated[
         Path | None,
@@ -66,7 +75,9 @@ def evaluate(
     ] = False,
     out_scores: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep the scores, to evaluate them again with --scores."),
+        typer.Option(
+            "--out-scores", metavar="FILE", help="Keep the scores, to evaluate them again with --scores."
+        ),
     ] = None,
     ray: RayAddress = None,
     device: Device = None,

@@ -40,6 +40,7 @@ Location = Annotated[str, typer.Argument(metavar="INDEX", help="The collection's
 Device = Annotated[
     str | None,
     typer.Option(
+        "--device",
         metavar="DEVICE",
         envvar=DEVICE_VARIABLE,
         help="cpu, cuda, cuda:1 or auto, which is a GPU where there is one; cpu if not given.",
@@ -49,6 +50,7 @@ Device = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option(
+        "--precision",
         metavar="PRECISION",
         envvar=PRECISION_VARIABLE,
         help="What videos are compared in: auto, fp32, bf16 or int8 on a CPU, auto, fp32, fp16, bf16 or fp8 on a GPU; "

@@ -28,6 +28,7 @@ def search(
     first_look: Annotated[
         int | None,
         typer.Option(
+            "--first-look",
             min=1,
             metavar="N",
             help="Look at every video by the signs of its vectors, and compare with the N most alike.",

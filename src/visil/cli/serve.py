@@ -24,6 +24,7 @@ def serve(
     root: Annotated[
         list[Path] | None,
         typer.Option(
+            "--root",
             metavar="DIR",
             help="Folder whose files may be added and searched for by path, again for more; "
             "by default the one that INDEX lies in.",
@@ -34,7 +35,7 @@ def serve(
         typer.Option(envvar="VISIL_TOKEN", help="What callers must know; made where one is needed."),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file that holds the token.")
+        Path | None, typer.Option("--token-file", metavar="FILE", help="A file that holds the token.")
     ] = None,
     ray: RayAddress = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,

@@ -25,7 +25,9 @@ def create(
     at: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LOCATION", help="A folder or URL for a shard, again for each, instead of --shards."
+            "--at",
+            metavar="LOCATION",
+            help="A folder or URL for a shard, again for each, instead of --shards.",
         ),
     ] = None,
     source: Annotated[

@@ -31,36 +31,47 @@ def tables(
     listed: Annotated[bool, typer.Option("--list", help="What there is.")] = False,
     videos: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Videos: of the dataset, or any for the built-in benchmark."),
+        typer.Option(
+            "--videos", metavar="DIR", help="Videos: of the dataset, or any for the built-in benchmark."
+        ),
     ] = None,
     dataset: Annotated[
-        Dataset | None, typer.Option(metavar="DATASET", help="A benchmark in place of the built-in one.")
+        Dataset | None,
+        typer.Option("--dataset", metavar="DATASET", help="A benchmark in place of the built-in one."),
     ] = None,
-    annotations: Annotated[Path | None, typer.Option(metavar="FILE", help="Its annotation.")] = None,
+    annotations: Annotated[
+        Path | None, typer.Option("--annotations", metavar="FILE", help="Its annotation.")
+    ] = None,
     ids: Annotated[
         Path | None,
         typer.Option("--ids", metavar="FILE", help="A list of ids that belongs to the annotation."),
     ] = None,
     pattern: Annotated[str, typer.Option(help="Where the video of an id is below DIR.")] = "{id}.*",
     training: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With --dataset, videos to learn from.")
+        Path | None, typer.Option("--training", metavar="DIR", help="With --dataset, videos to learn from.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where results go, and what is kept for the next.")
+        Path, typer.Option("--out", metavar="FOLDER", help="Where results go, and what is kept for the next.")
     ] = Path("tables"),
     systems: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Rows instead of the table's own; may be repeated."),
+        typer.Option("--systems", metavar="NAME", help="Rows instead of the table's own; may be repeated."),
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODEL", help="The row 'model'; or ROW=MODEL for a row of ViSiL's; may be repeated."
+            "--model",
+            metavar="MODEL",
+            help="The row 'model'; or ROW=MODEL for a row of ViSiL's; may be repeated.",
         ),
     ] = None,
     backbone: Annotated[str, typer.Option(help="Network of the compared features.")] = "efficientnet-lite0",
-    backbone_weights: Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights.")] = None,
-    i3d_weights: Annotated[Path | None, typer.Option(metavar="FILE", help="Weights of I3D.")] = None,
+    backbone_weights: Annotated[
+        Path | None, typer.Option("--backbone-weights", metavar="FILE", help="Its weights.")
+    ] = None,
+    i3d_weights: Annotated[
+        Path | None, typer.Option("--i3d-weights", metavar="FILE", help="Weights of I3D.")
+    ] = None,
     clips: Annotated[int | None, typer.Option(min=6, help="Videos of the folder to use, at most.")] = None,
     flat: Annotated[
         bool, typer.Option("--flat", help="Folders mean nothing: only edited copies count.")

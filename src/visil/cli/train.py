@@ -18,17 +18,20 @@ def train(
         Path | None, typer.Argument(metavar="CONFIG", help="A YAML file; the paper's settings without one.")
     ] = None,
     videos: Annotated[
-        list[Path] | None, typer.Option(metavar="PATH", help="Videos or folders to learn from.")
+        list[Path] | None, typer.Option("--videos", metavar="PATH", help="Videos or folders to learn from.")
     ] = None,
     validation: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", help="Videos or folders to validate on; else some are held out."),
+        typer.Option(
+            "--validation", metavar="PATH", help="Videos or folders to validate on; else some are held out."
+        ),
     ] = None,
     annotations: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Which stretches of them show the same.")
+        Path | None,
+        typer.Option("--annotations", metavar="FILE", help="Which stretches of them show the same."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the model goes.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="What to start from.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the model goes.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="MODEL", help="What to start from.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     triplets: Annotated[
         int | None, typer.Option(min=1, help="Triplets that each pool gives an epoch.")
@@ -89,7 +92,7 @@ def train(
 
 def fit_whitening(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Videos and folders.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the model goes.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the model goes.")],
     backbone: Annotated[str, typer.Option(help="lite0, lite1, lite2 or resnet50.")] = "lite0",
     stages: Annotated[
         str | None, typer.Option(help="Stages pooled, such as 1,2,3; the usual ones if not given.")
