@@ -21,6 +21,7 @@ from visil.errors import VisilError
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 QUICK = ("--triplets", "2", "--batch", "2", "--device", "cpu")
+SMALL = "model: {start: visil-v, backbone: efficientnet-lite0, stages: [0], levels: [2], side: 64, name: mine}"
 
 
 def command(*arguments: str | os.PathLike[str]) -> list[str]:
@@ -39,7 +40,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five short videos, and a file that is none."""
     folder = tmp_path_factory.mktemp("videos")
     for seed in range(5):
-        write_video(folder / f"{seed}.mp4", moving_scene(seed, 5, fps=4, size=(120, 160)), fps=4)
+        write_video(folder / f"{seed}.mp4", moving_scene(seed, 4, fps=4, size=(120, 160)), fps=4)
     (folder / "broken.mp4").write_bytes(b"not a video")
     return folder
 
@@ -66,7 +67,9 @@ def test_a_folder_is_enough(videos: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_a_checkpoint_that_only_the_same_run_takes(videos: Path, tmp_path: Path) -> None:
-    arguments = ("train", "--videos", videos, "--out", tmp_path, "--epochs", "1000", *QUICK)
+    settings = tmp_path / "train.yaml"
+    settings.write_text(f"{{{SMALL}}}")
+    arguments = ("train", settings, "--videos", videos, "--out", tmp_path, "--epochs", "1000", *QUICK)
     running = subprocess.Popen(
         command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
     )
@@ -96,7 +99,7 @@ def test_a_preset_has_its_whitening_fitted(videos: Path, tmp_path: Path) -> None
     settings.write_text(
         f"""
         data: {{videos: {videos}, window: 4, triplets: 2, fps: 2}}
-        model: {{start: visil-v, backbone: efficientnet-lite0, stages: [0], levels: [2], name: mine}}
+        {SMALL}
         loss: {{kind: infonce}}
         optim: {{epochs: 1, batch: 2, precision: bf16}}
         augmentation: heavy
