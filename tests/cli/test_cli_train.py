@@ -21,7 +21,7 @@ from visil.errors import VisilError
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 QUICK = ("--triplets", "2", "--batch", "2", "--device", "cpu")
-SMALL = "model: {start: visil-v, backbone: efficientnet-lite0, stages: [0], levels: [2], side: 64, name: mine}"
+SMALL = "model: {start: visil-v, backbone: efficientnet-lite0, stages: [0], levels: [2], side: 64, name: me}"
 
 
 def command(*arguments: str | os.PathLike[str]) -> list[str]:
@@ -110,7 +110,7 @@ def test_a_preset_has_its_whitening_fitted(videos: Path, tmp_path: Path) -> None
     done = CliRunner().invoke(app, ["train", str(settings)])
     assert done.exit_code == 0, done.output
     model, start = package.load(tmp_path / "out"), package.load(tmp_path / "out" / "start")
-    assert (model.config.name, model.config.dim, model.config.sampling.fps) == ("mine", 24, 2.0)
+    assert (model.config.name, model.config.dim, model.config.sampling.fps) == ("me", 24, 2.0)
     assert model.whitening is not None
     assert start.whitening is not None
     assert (model.whitening.mean == start.whitening.mean).all()

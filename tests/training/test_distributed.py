@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed.run import main as torchrun
 
 import toy_training
 from toy_training import toy_config, toy_model, toy_trainer
@@ -34,7 +32,7 @@ from visil.training.distributed import joined
 
 folder = Path(sys.argv[1])
 with joined("cpu") as processes:
-    trainer = toy_trainer(one_step(folder / "out"), toy_model(), processes)
+    trainer = toy_trainer(one_step(folder / "out"), toy_model(), processes, videos=4)
     outcome = trainer.run()
     gradients = {name: tensor.grad for name, tensor in trainer.objective.learning.items()}
     torch.save({"gradients": gradients, "start": outcome.start_map}, folder / f"{processes.rank}.pt")
@@ -46,20 +44,14 @@ def one_step(out: Path) -> TrainConfig:
     return replace(config, data=replace(config.data, triplets=TRIPLETS))
 
 
-def test_two_processes_learn_as_one(tmp_path: Path) -> None:
+def test_two_processes_learn_as_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
     here = Path(__file__).parent
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    done = subprocess.run(
-        [*command, script, tmp_path, here, Path(toy_training.__file__).parent],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    trainer = toy_trainer(one_step(tmp_path / "alone"), toy_model())
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    arguments = (script, tmp_path, here, Path(toy_training.__file__).parent)
+    torchrun(["--standalone", "--nproc-per-node=2", *map(str, arguments)])  # raises where a process fails
+    trainer = toy_trainer(one_step(tmp_path / "alone"), toy_model(), videos=4)
     outcome = trainer.run()
     for rank in (0, 1):
         found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
