@@ -1,4 +1,4 @@
-"""The command as a user runs it: real files, real processes, exit status and every line of output."""
+"""The command as a user runs it: real files, exit status and every line of output, in a process where one matters."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from visil.video import Image
 Here = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def visil(*arguments: str | os.PathLike[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def visil(*arguments: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
     return subprocess.run(
         [sys.executable, "-m", "visil", *(os.fspath(argument) for argument in arguments)],
         capture_output=True,
         text=True,
-        cwd=cwd,
         env=environment,
         check=False,
         stdin=subprocess.DEVNULL,
@@ -39,6 +38,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
     """As :func:`visil`, in this process: for what needs no process of its own, and is many times as fast."""
 
     def run(*arguments: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("COLUMNS", "100")
         words = ["visil", *(os.fspath(argument) for argument in arguments)]
         monkeypatch.setattr(sys, "argv", words)
         with pytest.raises(SystemExit) as end:
@@ -84,9 +84,9 @@ def test_compare_finds_the_shared_stretch(videos: Path, shared: str) -> None:
     assert -1 <= best["score"] <= 1
 
 
-def test_compare_tells_people(videos: Path, tmp_path: Path) -> None:
+def test_compare_tells_people(videos: Path, tmp_path: Path, here: Here) -> None:
     picture = tmp_path / "match.png"
-    done = visil("compare", videos / "query.mp4", videos / "target.mp4", "--plot", picture)
+    done = here("compare", videos / "query.mp4", videos / "target.mp4", "--plot", picture)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("copy: ")
     assert "in the query" in done.stdout
@@ -94,21 +94,21 @@ def test_compare_tells_people(videos: Path, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_unrelated_videos(videos: Path) -> None:
-    done = visil("compare", videos / "query.mp4", videos / "other.mp4", "--json")
+def test_unrelated_videos(videos: Path, here: Here) -> None:
+    done = here("compare", videos / "query.mp4", videos / "other.mp4", "--json")
     answer = json.loads(done.stdout)
     assert answer["verdict"] == "unrelated"
     assert answer["confidence"] < 0.5
 
 
-def test_a_folder_of_images_is_a_video(videos: Path, tmp_path: Path) -> None:
+def test_a_folder_of_images_is_a_video(videos: Path, tmp_path: Path, here: Here) -> None:
     from PIL.Image import fromarray
 
     from visil.video import read_frames
 
     for i, image in enumerate(read_frames(videos / "query.mp4").images):
         fromarray(image).save(tmp_path / f"frame{i}.png")
-    done = visil("compare", tmp_path, videos / "target.mp4", "--json")
+    done = here("compare", tmp_path, videos / "target.mp4", "--json")
     assert json.loads(done.stdout)["verdict"] == "copy"
 
 
@@ -153,10 +153,10 @@ def test_bad_input_is_one_line_and_exit_1(
     assert {entry.name for entry in tmp_path.iterdir()} <= {"bad.mp4"}
 
 
-def test_a_name_with_a_line_break_stays_on_one_line(tmp_path: Path) -> None:
+def test_a_name_with_a_line_break_stays_on_one_line(tmp_path: Path, here: Here) -> None:
     bad = tmp_path / "two\nlines.mp4"
     bad.write_text("no")
-    done = visil("compare", bad, bad)
+    done = here("compare", bad, bad)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert "two\\nlines.mp4" in line
@@ -170,8 +170,16 @@ def test_a_name_with_a_line_break_stays_on_one_line(tmp_path: Path) -> None:
         (["--model", "no-such-model"], "no-such-model"),
     ],
 )
-def test_what_cannot_be_done(videos: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
-    done = visil("compare", videos / "query.mp4", videos / "other.mp4", *arguments, cwd=tmp_path)
+def test_what_cannot_be_done(
+    videos: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    said: str,
+    here: Here,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = here("compare", videos / "query.mp4", videos / "other.mp4", *arguments)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert said in line
@@ -185,24 +193,26 @@ def test_wrong_usage_is_exit_2(arguments: list[str], here: Here) -> None:
     assert here(*arguments).returncode == 2
 
 
-def test_version_and_help() -> None:
+def test_version_and_help(here: Here) -> None:
     import visil as package
 
     assert visil("--version").stdout == f"visil {package.__version__}\n"
-    assert "compare" in visil("--help").stdout
+    assert "compare" in here("--help").stdout
 
 
-def test_models_list() -> None:
-    listing = json.loads(visil("models", "list", "--json").stdout)
+def test_models_list(here: Here) -> None:
+    listing = json.loads(here("models", "list", "--json").stdout)
     assert listing["default"]["backbone"].startswith("efficientnet-lite")
     assert "visil-v" in listing["presets"]
     assert listing["backbones"]["efficientnet-lite0"].endswith(".pth")
 
 
-def test_models_export_gives_what_compare_takes(videos: Path, shared: str, tmp_path: Path) -> None:
-    assert visil("models", "export", tmp_path / "model").returncode == 0
+def test_models_export_gives_what_compare_takes(
+    videos: Path, shared: str, tmp_path: Path, here: Here
+) -> None:
+    assert here("models", "export", tmp_path / "model").returncode == 0
     pair = (videos / "query.mp4", videos / "target.mp4")
-    assert visil("compare", *pair, "--json", "--model", tmp_path / "model").stdout == shared
+    assert here("compare", *pair, "--json", "--model", tmp_path / "model").stdout == shared
 
 
 def test_a_closed_pipe_is_no_error(videos: Path) -> None:

@@ -5,26 +5,40 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import shutil
 import weakref
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from synthetic import moving_scene, read_stamps, stamped_frames, write_video
+from synthetic import Image, moving_scene, read_stamps, write_video
+from synthetic import stamped_frames as stamped_frames_of
 from visil.errors import UsageError
 from visil.video import Frames, FrameStream, Sampling, read_frames, stream_frames
 from visil.video import decoding as decoding_module
+
+
+def stamped_frames(count: int, first: int = 0) -> Iterator[Image]:
+    """Small ones, which are soon encoded: the numbers are read off the samples, which have one size."""
+    return stamped_frames_of(count, (48, 64), first)
 
 
 def shown(path: Path, sampling: Sampling | None = None) -> list[int]:
     return read_stamps(read_frames(path, sampling or Sampling()).images)
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_video(tmp_path_factory.mktemp("recorded") / "ten.mp4", stamped_frames(250))
+
+
 @pytest.fixture
-def ten_seconds(tmp_path: Path) -> Path:
-    return write_video(tmp_path / "ten.mp4", stamped_frames(250))
+def ten_seconds(tmp_path: Path, recorded: Path) -> Path:
+    """A copy, which a test may cut short or delete."""
+    return Path(shutil.copy(recorded, tmp_path))
 
 
 def test_one_frame_a_second(ten_seconds: Path) -> None:
@@ -226,11 +240,13 @@ def test_batches_already_taken_are_not_held(tmp_path: Path) -> None:
     path = write_video(tmp_path / "long.mp4", stamped_frames(200), fps=10)
     alive: list[weakref.ref[Frames]] = []
     most = 0
+    gc.freeze()  # what was there before, torch and all, need not be looked through ten times
     for batch in stream_frames(path, batch_size=2):
         alive.append(weakref.ref(batch))
         del batch
         gc.collect()
         most = max(most, sum(ref() is not None for ref in alive))
+    gc.unfreeze()
     assert len(alive) == 10
     assert most == 0
 

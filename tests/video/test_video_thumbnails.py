@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from synthetic import read_stamps, stamped_frames, write_video
+from synthetic import Image, read_stamps, write_video
+from synthetic import stamped_frames as stamped_frames_of
 from visil.errors import UsageError, VideoError
 from visil.video import decoding as decoding_module
 from visil.video import frames_at
 
 HEIGHT = 192
+
+
+def stamped_frames(count: int, first: int = 0) -> Iterator[Image]:
+    """Small ones, which are soon encoded: the numbers are read off pictures of one height."""
+    return stamped_frames_of(count, (48, 64), first)
 
 
 def shown(path: Path, times: list[float]) -> list[int]:
