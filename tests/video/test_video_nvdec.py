@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,12 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from synthetic import moving_scene, read_stamps, stamped_frames, write_video
+from synthetic import moving_scene, read_stamps, write_video
+from synthetic import stamped_frames as stamped_frames_of
 from visil import ViSiL
 from visil.cli import main
 from visil.errors import UsageError, VideoError
 from visil.model import presets
-from visil.video import Frames, FrameStream, Sampling, decoders, nvdec, stream_frames
+from visil.video import Frames, FrameStream, Image, Sampling, decoders, nvdec, stream_frames
 from visil.video.decoders import chosen, decode_with, decoded_frames, on_device
 from visil.video.nv12 import Pictures, resampling, rgb_from_ycbcr
 from visil.video.nvdec import NvdecStream, why_not, why_not_file
@@ -34,6 +35,11 @@ from visil.video.pictures import FULL, LIMITED, Colour, Size
 CPU = torch.device("cpu")
 SMALL = Sampling(resize=128, crop=112)
 B_FRAMES = {"preset": "veryfast", "bf": "3", "threads": "1"}
+
+
+def stamped_frames(count: int, size: tuple[int, int] = (96, 128)) -> Iterator[Image]:
+    """Small ones, which are soon encoded."""
+    return stamped_frames_of(count, size)
 
 
 # ---------------------------------------------------------------- a stand-in for PyNvVideoCodec, decoding with PyAV
@@ -301,7 +307,7 @@ def test_frames_of_another_size_are_not_taken(tmp_path: Path, library: StandIn) 
     """A file that changes between the first look and the decoding."""
     path = write_video(tmp_path / "a.mp4", stamped_frames(30))
     with NvdecStream(path, SMALL, device=CPU) as stream:
-        write_video(path, stamped_frames(30, (96, 128)))
+        write_video(path, stamped_frames(30, (64, 96)))
         with stream_frames(path, SMALL) as plain:
             assert np.array_equal(joined(list(stream))[0], joined(list(plain))[0])
     assert "gave out a frame of" in (stream.why_cpu or "")
