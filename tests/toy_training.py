@@ -25,7 +25,7 @@ from visil.training.validation import Validation, edited_copies
 from visil.training.videos import Batch, VideoObjective, video_trainer
 from visil.training.whitening import fit_on_footage
 
-SIDE, FRAMES, WINDOW = 48, 12, 8
+SIDE, FRAMES, WINDOW = 32, 12, 8
 
 
 @cache
@@ -41,7 +41,7 @@ def footage(videos: int = 8, first: int = 0) -> ArrayFootage:
 def _prototype() -> ViSiL:
     config = ViSiLConfig(
         backbone="efficientnet-lite0",
-        stages=(1, 2),
+        stages=(0, 1),
         levels=(2,),
         dim=24,
         attention="context",

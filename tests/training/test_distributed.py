@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from torch.distributed.run import main as torchrun
 
 import toy_training
 from toy_training import toy_config, toy_model, toy_trainer
@@ -20,10 +22,12 @@ from visil.training.distributed import Processes, joined
 TRIPLETS = 5
 """An odd number: the two processes do not have equal shares."""
 
-WORKER = """
+LAUNCH = """
 import sys
 from pathlib import Path
 import torch
+import torch._dynamo  # as an optimiser's first step does: once here, and not in both processes
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 torch.set_num_threads(1)
 sys.path[:0] = sys.argv[2:4]
 from test_distributed import one_step
@@ -31,12 +35,19 @@ from toy_training import toy_model, toy_trainer
 from visil.training.distributed import joined
 
 folder = Path(sys.argv[1])
-with joined("cpu") as processes:
-    trainer = toy_trainer(one_step(folder / "out"), toy_model(), processes, videos=4)
-    outcome = trainer.run()
-    gradients = {name: tensor.grad for name, tensor in trainer.objective.learning.items()}
-    torch.save({"gradients": gradients, "start": outcome.start_map}, folder / f"{processes.rank}.pt")
+
+def work():
+    with joined("cpu") as processes:
+        trainer = toy_trainer(one_step(folder / "out"), toy_model(), processes, videos=4)
+        outcome = trainer.run()
+        gradients = {name: tensor.grad for name, tensor in trainer.objective.learning.items()}
+        torch.save({"gradients": gradients, "start": outcome.start_map}, folder / f"{processes.rank}.pt")
+
+toy_model()
+settings = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "max_restarts": 0, "start_method": "fork"}
+elastic_launch(LaunchConfig(1, 1, 2, run_id="toy", **settings), work)()
 """
+"""What torchrun does, with processes that are forked and so need not import everything anew."""
 
 
 def one_step(out: Path) -> TrainConfig:
@@ -44,13 +55,18 @@ def one_step(out: Path) -> TrainConfig:
     return replace(config, data=replace(config.data, triplets=TRIPLETS))
 
 
-def test_two_processes_learn_as_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = tmp_path / "worker.py"
-    script.write_text(WORKER)
+def test_two_processes_learn_as_one(tmp_path: Path) -> None:
+    script = tmp_path / "launch.py"
+    script.write_text(LAUNCH)
     here = Path(__file__).parent
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    arguments = (script, tmp_path, here, Path(toy_training.__file__).parent)
-    torchrun(["--standalone", "--nproc-per-node=2", *map(str, arguments)])  # raises where a process fails
+    done = subprocess.run(
+        [sys.executable, script, tmp_path, here, Path(toy_training.__file__).parent],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
     trainer = toy_trainer(one_step(tmp_path / "alone"), toy_model(), videos=4)
     outcome = trainer.run()
     for rank in (0, 1):
