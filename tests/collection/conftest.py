@@ -6,7 +6,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,10 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import visil
+from forked import Child, fork
 from synthetic import write_video
 from visil.cli import main
+from visil.collection import model as collection_model
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene
@@ -51,7 +53,7 @@ class Done:
 
 
 Command = Callable[..., Done]
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Child]
 
 
 def footage(name: str, seconds: float, part: tuple[float, float] | None = None) -> list[Image]:
@@ -77,8 +79,22 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def model() -> ViSiL:
-    return visil.load()
+def model() -> Iterator[ViSiL]:
+    """The default model, which remembers what it made of each frame: tests add the same videos again and again."""
+    loaded = visil.load()
+    real = loaded.features
+    known: dict[tuple[bytes, torch.Size], torch.Tensor] = {}
+
+    def features(frames: torch.Tensor) -> torch.Tensor:
+        keys = [(frame.numpy().tobytes(), frame.shape) for frame in frames]
+        new = [place for place, key in enumerate(keys) if key not in known]
+        if new:
+            known.update(zip([keys[place] for place in new], real(frames[new]), strict=True))
+        return torch.stack([known[key] for key in keys])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loaded, "features", features)
+        yield loaded
 
 
 @pytest.fixture(scope="session")
@@ -137,32 +153,24 @@ def run(monkeypatch: pytest.MonkeyPatch, model: ViSiL) -> Command:
 
 
 @pytest.fixture
-def process() -> Iterator[Start]:
+def process(model: ViSiL, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """``visil`` as a process of its own, after some lines of Python that get in its way; ended with the test."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Child] = []
 
-    def start(*arguments: str | os.PathLike[str], before: str = "") -> subprocess.Popen[str]:
-        # Whatever started the tests may have had Ctrl-C ignored, as shells do for what they run in the background.
-        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-        script = (
-            f"{heard}\n{before}\nimport torch; torch.set_num_threads(1)\nfrom visil.cli import main; main()"
-        )
-        started.append(
-            subprocess.Popen(
-                [sys.executable, "-c", script, *(os.fspath(argument) for argument in arguments)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
-            )
-        )
+    def start(*arguments: str | os.PathLike[str], before: str = "") -> Child:
+        def command() -> None:
+            collection_model.load = lambda name=None: model if name is None else load(name)
+            sys.argv = ["visil", *(os.fspath(argument) for argument in arguments)]
+            exec(before, {})
+            main()
+
+        started.append(fork(command, tmp_path_factory.mktemp("said")))
         return started[-1]
 
     yield start
     for child in started:
         child.kill()
-        child.communicate()
+        child.wait(10)
 
 
 def _written(stream: io.TextIOWrapper) -> str:

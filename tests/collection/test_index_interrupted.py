@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from contextlib import suppress
@@ -17,6 +16,7 @@ import pytest
 import torch
 
 import visil
+from forked import Child
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.intake import Intake
 from visil.collection.lock import exclusive
@@ -59,7 +59,7 @@ MOMENTS = {
 }
 
 
-def wait_for_videos(folder: Path, count: int, child: subprocess.Popen[str]) -> None:
+def wait_for_videos(folder: Path, count: int, child: Child) -> None:
     """Until the catalogue holds ``count`` videos; looked at as any reader would."""
     deadline = time.monotonic() + 60
     while True:

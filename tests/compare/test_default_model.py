@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,29 @@ from visil.demo import photograph, render_scene
 from visil.video import Image
 
 
+@cache
+def default() -> visil.ViSiL:
+    return visil.load()
+
+
 @pytest.fixture(scope="module")
 def model() -> visil.ViSiL:
-    return visil.load()
+    return default()
 
 
 PHOTOGRAPHS = ("chelsea", "coffee", "rocket", "astronaut", "motorcycle_left", "hubble_deep_field")
 
 
+@cache
 def footage(name: str, seconds: float = 6) -> NDArray[np.uint8]:
     """A camera moving over a photograph, one frame a second, 224 px."""
     return np.stack(list(render_scene(photograph(name), seconds, 1, (224, 224))))
+
+
+@cache
+def embedded(name: str) -> visil.VideoFeatures:
+    """What the model makes of :func:`footage`."""
+    return default().embed_frames(footage(name))
 
 
 def test_it_is_calibrated_and_small(model: visil.ViSiL) -> None:
@@ -35,13 +48,13 @@ def test_it_is_calibrated_and_small(model: visil.ViSiL) -> None:
 
 
 def test_features_are_unit_region_vectors(model: visil.ViSiL) -> None:
-    features = model.embed_frames(footage("coffee"))
+    features = embedded("coffee")
     assert features.vectors.shape == (6, 14, model.dim)
     assert torch.allclose(features.vectors.norm(dim=-1), torch.ones(6, 14), atol=1e-5)
 
 
 def test_identical_videos(model: visil.ViSiL) -> None:
-    features = model.embed_frames(footage("rocket"))
+    features = embedded("rocket")
     match = model.compare(features, features)
     assert match.score == pytest.approx(1, abs=1e-5)
     assert match.confidence >= 0.99
@@ -63,14 +76,14 @@ def test_identical_videos(model: visil.ViSiL) -> None:
 def test_an_edited_copy_is_nearer_than_anything_else(model: visil.ViSiL, edit: object) -> None:
     assert callable(edit)
     copy = model.embed_frames(edit(footage("chelsea")))
-    scores = model.scores(copy, [model.embed_frames(footage(name)) for name in PHOTOGRAPHS])
+    scores = model.scores(copy, [embedded(name) for name in PHOTOGRAPHS])
     assert int(scores.argmax()) == 0
-    assert model.compare(copy, model.embed_frames(footage("chelsea"))).verdict != "unrelated"
+    assert model.compare(copy, embedded("chelsea")).verdict != "unrelated"
 
 
 def test_different_scenes_are_unrelated(model: visil.ViSiL) -> None:
     assert model.config.calibration is not None
-    videos = [model.embed_frames(footage(name)) for name in PHOTOGRAPHS]
+    videos = [embedded(name) for name in PHOTOGRAPHS]
     confidences = [model.compare(a, b).confidence for i, a in enumerate(videos) for b in videos[:i]]
     # One or two in a hundred unrelated pairs may look "related" (docs/localisation.md); none here is a copy.
     assert sorted(confidences)[-2] < 0.5
@@ -80,12 +93,12 @@ def test_different_scenes_are_unrelated(model: visil.ViSiL) -> None:
 def test_a_clip_inside_a_longer_video_is_located(model: visil.ViSiL, tmp_path: Path) -> None:
 
     def scene(name: str, seconds: float) -> list[Image]:
-        return list(render_scene(photograph(name), seconds, 10, (192, 144)))
+        return list(render_scene(photograph(name), seconds, 4, (192, 144)))
 
     clip = scene("astronaut", 5)
-    write_video(tmp_path / "clip.mp4", clip, fps=10)
+    write_video(tmp_path / "clip.mp4", clip, fps=4)
     longer = [*scene("coffee", 7), *clip, *scene("rocket", 6)]
-    write_video(tmp_path / "long.mkv", longer, fps=10, options={"crf": "32"})
+    write_video(tmp_path / "long.mkv", longer, fps=4, options={"crf": "32"})
     match = model.compare(tmp_path / "clip.mp4", tmp_path / "long.mkv")
     assert match.verdict == "copy"
     longest = max(match.segments, key=lambda s: s.query[1] - s.query[0])
@@ -103,7 +116,7 @@ def test_one_image_against_the_video_it_is_from(model: visil.ViSiL) -> None:
 @pytest.mark.parametrize("level", [0, 128, 255])
 def test_blank_frames_make_no_match(model: visil.ViSiL, level: int) -> None:
     blank = np.full((4, 224, 224, 3), level, np.uint8)
-    plain = model.compare(model.embed_frames(footage("rocket")), model.embed_frames(footage("chelsea")))
+    plain = model.compare(embedded("rocket"), embedded("chelsea"))
     dressed = model.compare(
         model.embed_frames(np.concatenate([blank, footage("rocket"), blank])),
         model.embed_frames(np.concatenate([blank, footage("chelsea"), blank])),

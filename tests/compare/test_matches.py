@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from family import FAMILY, LENGTHS, built, related
 from visil.compare import matches
+from visil.compare.visil import ViSiL
 from visil.kernels import torch_engine
 from visil.matching.localize import LocalizeConfig
+from visil.matching.match import Match
+from visil.model.features import VideoFeatures
+
+
+@cache
+def tuned(name: str, faint: float | None) -> ViSiL:
+    model = built(FAMILY[name])
+    model.config = replace(model.config, localize=replace(model.config.localize, faint=faint))
+    return model
+
+
+@cache
+def one_by_one(
+    name: str, faint: float | None, with_blank: bool
+) -> tuple[VideoFeatures, list[VideoFeatures], list[Match]]:
+    """A query, targets, and what the query compared with each of them alone gives."""
+    query, *targets = related((20, *LENGTHS), 3, with_blank=with_blank)
+    return query, targets, [tuned(name, faint).compare(query, target) for target in targets]
 
 
 @pytest.mark.parametrize("frames_at_once", [1, 10, 4096])
@@ -20,12 +40,9 @@ from visil.matching.localize import LocalizeConfig
 def test_together_equals_one_by_one(
     name: str, faint: float | None, with_blank: bool, frames_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = built(FAMILY[name])
-    model.config = replace(model.config, localize=replace(model.config.localize, faint=faint))
-    query, *targets = related((20, *LENGTHS), 3, with_blank=with_blank)
-    alone = [model.compare(query, target) for target in targets]
+    query, targets, alone = one_by_one(name, faint, with_blank)
     monkeypatch.setattr(matches, "WIDE_FRAMES", frames_at_once)
-    together = list(model.compare_many(query, targets))
+    together = list(tuned(name, faint).compare_many(query, targets))
     assert len(together) == len(alone)
     assert name == "average" or any(match.segments for match in alone)
     for one, other in zip(alone, together, strict=True):

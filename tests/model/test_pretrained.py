@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +19,7 @@ import pytest
 import torch
 
 import visil
+from forked import fork
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.matching.calibration import Calibration
@@ -29,7 +30,6 @@ from visil.model.presets import PRESETS, VISIL_F, VISIL_V, preset
 from visil.model.pretrained import is_hub_id
 from visil.video import Sampling
 
-SRC = Path(visil.__file__).parents[1]
 CONFIG = VISIL_V.replaced(
     name="small",
     backbone="efficientnet-lite0",
@@ -412,45 +412,42 @@ class Hub:
         self.server.server_close()
 
 
-ASK_HUB = """
-import json, sys, time
-time.sleep = lambda seconds: None  # the client waits longer and longer between its attempts
-import visil
-report = []
-for name in sys.argv[1:]:
-    try:
-        model = visil.load(name)
-        report.append([model.config.name, float(model.comparator.conv1.weight.detach().double().sum())])
-    except visil.ModelError as error:
-        report.append(str(error))
-print(json.dumps(report))
-"""
-
-
 def ask_hub(endpoint: str, home: Path, *names: str) -> list[object]:
     """In a process of its own: the hub's client reads its settings when it is imported."""
-    environment = {
-        k: v for k, v in os.environ.items() if not k.startswith("HF_") and "proxy" not in k.lower()
-    }
-    environment |= {
-        "HF_ENDPOINT": endpoint,
-        "HF_HOME": str(home),
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "PYTHONPATH": str(SRC),
-    }
-    run = subprocess.run(
-        [sys.executable, "-c", ASK_HUB, *names],
-        env=environment,
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    answers: list[object] = json.loads(run.stdout)
+
+    def ask() -> None:
+        for name in [name for name in os.environ if name.startswith("HF_") or "proxy" in name.lower()]:
+            del os.environ[name]
+        os.environ |= {
+            "HF_ENDPOINT": endpoint,
+            "HF_HOME": str(home),
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        }
+        for name in [name for name in sys.modules if name.partition(".")[0] == "huggingface_hub"]:
+            del sys.modules[name]
+        os.chdir(home)
+        time.sleep = lambda _: None  # the client waits longer and longer between its attempts
+        report: list[object] = []
+        for name in names:
+            try:
+                model = visil.load(name)
+                report.append([model.config.name, weight_sum(model)])
+            except ModelError as error:
+                report.append(str(error))
+        print(json.dumps(report))
+
+    child = fork(ask, home)
+    out, err = child.communicate(60)
+    assert child.returncode == 0, err
+    answers: list[object] = json.loads(out)
     return answers
+
+
+def weight_sum(model: ViSiL) -> float:
+    assert model.comparator is not None
+    return float(model.comparator.conv1.weight.detach().double().sum())
 
 
 def test_models_from_a_hub(model: ViSiL, saved: Path, tmp_path: Path) -> None:
@@ -466,11 +463,7 @@ def test_models_from_a_hub(model: ViSiL, saved: Path, tmp_path: Path) -> None:
         )
     finally:
         hub.close()
-    assert model.comparator is not None
-    expected = [
-        "small",
-        pytest.approx(float(model.comparator.conv1.weight.detach().double().sum()), abs=1e-9),
-    ]
+    expected = ["small", pytest.approx(weight_sum(model), abs=1e-9)]
     assert found == expected
     for name, answer in (("museum/absent", absent), ("museum/bare", incomplete)):
         assert isinstance(answer, str), name

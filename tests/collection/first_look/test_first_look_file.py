@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from io import BufferedWriter
 from pathlib import Path
@@ -17,6 +14,7 @@ import torch
 
 import visil
 from collection.random_collection import Made, put, query, same_hits, write
+from forked import fork
 from visil.collection import first_look, sign_file
 from visil.collection.first_look import FILE
 from visil.collection.sign_file import HEAD, HEADER, SignFile
@@ -64,9 +62,11 @@ def test_signs_are_made_once_and_extended(
 
 
 def test_adding_extends_signs_that_are_there(
-    folder: Path, videos: Path, model: ViSiL, coded: list[int]
+    empty: visil.Index, videos: Path, model: ViSiL, coded: list[int]
 ) -> None:
-    with visil.Index(folder, model=model) as index:
+    empty.add(videos / "alone", workers=1)
+    empty.close()
+    with visil.Index(empty.folder, model=model) as index:
         (gone,) = [index.video(str(videos / "alone" / "retina.mp4"))]
         index.remove([gone.id])
         index.add(gone.path, workers=1)
@@ -188,18 +188,8 @@ def test_a_number_that_was_another_video_s(
     assert coded == [4]
 
 
-KILLED = """
-import os, signal, sys
-import torch; torch.set_num_threads(1)
-import visil
-from collection.random_collection import small_model
-from visil.collection.sign_file import SignFile
-{trap}
-with visil.Index(sys.argv[1], model=small_model()) as index:
-    index.prepare_first_look()
-"""
-
 IN_A_RECORD = """
+import os, signal
 from visil.collection.sign_file import Record
 real, calls = Record.to_bytes, []
 def halves(self):
@@ -220,6 +210,7 @@ Path.open = lambda self, mode="r", *rest: opened(self, mode, 0 if mode == "ab" e
 """
 
 WHILE_WRITING_ANEW = """
+import os, signal
 import visil.files
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -229,16 +220,16 @@ visil.files.os.replace = killed
 
 @pytest.mark.parametrize(("trap", "left"), [(IN_A_RECORD, 20), (WHILE_WRITING_ANEW, 0)])
 def test_a_killed_process_leaves_nothing_wrong(
-    place: Path, made: list[Made], small: ViSiL, coded: list[int], trap: str, left: int
+    place: Path, made: list[Made], small: ViSiL, coded: list[int], tmp_path: Path, trap: str, left: int
 ) -> None:
     """Half a record at the end, or a new file that did not take its place."""
-    root = Path(__file__).parents[2]
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED.format(trap=trap), str(place)],
-        env=os.environ | {"PYTHONPATH": f"{root}:{root.parent / 'src'}", "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL
+
+    def prepare() -> None:
+        exec(trap, {})
+        with visil.Index(place, model=small) as index:
+            index.prepare_first_look()
+
+    assert fork(prepare, tmp_path).wait(60) == -signal.SIGKILL
     assert (place / FILE).exists() == bool(left)
     assert len(list(place.glob(".visil-*.signs"))) == (not left)
     with visil.Index(place, model=small) as index:

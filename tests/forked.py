@@ -1,0 +1,87 @@
+"""Processes to kill, stop and wait for: forked from this one, which has loaded everything already."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+
+class Child:
+    """A process that was started by :func:`fork`, with what :class:`subprocess.Popen` says of one."""
+
+    def __init__(self, pid: int, said: Path) -> None:
+        self.pid, self._said = pid, said
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status, a signal's number negated; None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        """Its exit status, once it has ended."""
+        deadline = time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"process {self.pid} has not ended in {timeout} s")
+            time.sleep(0.01)
+        return status
+
+    def communicate(self, timeout: float = 10) -> tuple[str, str]:
+        """All that it wrote to standard output and to standard error, once it has ended."""
+        self.wait(timeout)
+        return (self._said / "out").read_text(), (self._said / "err").read_text()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def fork(command: Callable[[], None], said: Path) -> Child:
+    """Run a command in a child of this process, which ends as an interpreter does; what it says goes to ``said``."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return Child(pid, said)
+    status = 1
+    try:
+        _stand_alone(said)
+        command()
+        status = 0
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _stand_alone(said: Path) -> None:
+    """Streams and Ctrl-C as in a process that a shell started, and one thread in libraries that are not forked."""
+    # Whatever started the tests may have had Ctrl-C ignored, as shells do for what they run in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, name in enumerate((os.devnull, said / "out", said / "err")):
+        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
+    if faiss := sys.modules.get("faiss"):
+        faiss.omp_set_num_threads(1)
