@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -75,13 +76,14 @@ def fork(command: Callable[[], None], said: Path) -> Child:
 
 
 def _stand_alone(said: Path) -> None:
-    """Streams and Ctrl-C as in a process that a shell started, and one thread in libraries that are not forked."""
+    """Streams, logging and Ctrl-C as in a process that a shell started; one thread in faiss, whose others are gone."""
     # Whatever started the tests may have had Ctrl-C ignored, as shells do for what they run in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number, name in enumerate((os.devnull, said / "out", said / "err")):
+    for number, name in enumerate((Path(os.devnull), said / "out", said / "err")):
         file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(file, number)
         os.close(file)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
+    logging.getLogger().handlers.clear()  # pytest's
     if faiss := sys.modules.get("faiss"):
         faiss.omp_set_num_threads(1)

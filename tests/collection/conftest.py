@@ -20,7 +20,6 @@ import visil
 from forked import Child, fork
 from synthetic import write_video
 from visil.cli import main
-from visil.collection import model as collection_model
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene
@@ -130,10 +129,7 @@ def empty(tmp_path: Path, model: ViSiL) -> Iterator[visil.Index]:
 def run(monkeypatch: pytest.MonkeyPatch, model: ViSiL) -> Command:
     """The command line in this process, with the model loaded once: arguments in, exit status and output out."""
 
-    def loaded(name: str | None = None) -> ViSiL:
-        return model if name is None else load(name)
-
-    monkeypatch.setattr("visil.collection.model.load", loaded)
+    _load_at_once(model, monkeypatch)
 
     def command(*arguments: str | os.PathLike[str]) -> Done:
         # As strict as a terminal: pytest's own would put question marks for what cannot be encoded.
@@ -159,7 +155,7 @@ def process(model: ViSiL, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
     def start(*arguments: str | os.PathLike[str], before: str = "") -> Child:
         def command() -> None:
-            collection_model.load = lambda name=None: model if name is None else load(name)
+            _load_at_once(model, pytest.MonkeyPatch())
             sys.argv = ["visil", *(os.fspath(argument) for argument in arguments)]
             exec(before, {})
             main()
@@ -176,3 +172,12 @@ def process(model: ViSiL, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def _written(stream: io.TextIOWrapper) -> str:
     assert isinstance(stream.buffer, io.BytesIO)
     return stream.buffer.getvalue().decode()
+
+
+def _load_at_once(model: ViSiL, patch: pytest.MonkeyPatch) -> None:
+    """The default model is the one that is loaded already."""
+
+    def loaded(name: str | None = None) -> ViSiL:
+        return model if name is None else load(name)
+
+    patch.setattr("visil.collection.model.load", loaded)
