@@ -22,7 +22,10 @@ NEAR = 2.0
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
-    return make_collection(tmp_path_factory.mktemp("demo") / "collection")
+    """The real one at a sixth of its frame rate: an index looks at one frame a second, and those are all there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("visil.demo.collection.FPS", 2)
+        return make_collection(tmp_path_factory.mktemp("demo") / "collection")
 
 
 @pytest.fixture(scope="module")
