@@ -28,7 +28,7 @@ from visil.paper.tables import MadeRow, MadeTable
 
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    clips = write_clips(tmp_path_factory.mktemp("clips"))
+    clips = write_clips(tmp_path_factory.mktemp("clips"), 8)
     return small_experiment(clips, tmp_path_factory.mktemp("out"), small_model())
 
 

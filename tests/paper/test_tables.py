@@ -40,7 +40,7 @@ MADE = MadeTable(
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_clips(tmp_path_factory.mktemp("clips"))
+    return write_clips(tmp_path_factory.mktemp("clips"), 8)
 
 
 @pytest.fixture(scope="module")

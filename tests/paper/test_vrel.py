@@ -136,7 +136,7 @@ def test_hidden_part_lies_where_it_is_said_to() -> None:
 
 def test_learns_a_small_set_by_heart() -> None:
     videos = themes()
-    system = VReL(width=24, steps=100, batch=12, learning_rate=6e-3)
+    system = VReL(width=24, steps=50, batch=12, learning_rate=1e-2)
     system.learn(videos, seed=1)
     described = [system.describe(v) for v in videos]
     scores = np.stack([system.scores(query, described) for query in described])
