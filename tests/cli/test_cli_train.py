@@ -21,7 +21,7 @@ from visil.errors import VisilError
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 QUICK = ("--triplets", "2", "--batch", "2", "--device", "cpu")
-SMALL = "model: {start: visil-v, backbone: efficientnet-lite0, stages: [0], levels: [2], side: 64, name: me}"
+SMALL = "model: {start: visil-v, backbone: efficientnet-lite0, stages: [0], levels: [2], side: 32, name: me}"
 
 
 def command(*arguments: str | os.PathLike[str]) -> list[str]:
@@ -40,7 +40,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five short videos, and a file that is none."""
     folder = tmp_path_factory.mktemp("videos")
     for seed in range(5):
-        write_video(folder / f"{seed}.mp4", moving_scene(seed, 4, fps=4, size=(120, 160)), fps=4)
+        write_video(folder / f"{seed}.mp4", moving_scene(seed, 3, fps=4, size=(120, 160)), fps=4)
     (folder / "broken.mp4").write_bytes(b"not a video")
     return folder
 
