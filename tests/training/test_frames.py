@@ -46,7 +46,7 @@ def bank() -> FrameBank:
 def small_model(seed: int = 0) -> ViSiL:
     config = presets.VISIL_F_W.replaced(
         backbone="efficientnet-lite0",
-        stages=(1, 2),
+        stages=(0, 1),
         levels=(1, 2),
         dim=16,
         symmetric=True,
