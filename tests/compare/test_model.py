@@ -231,7 +231,7 @@ def test_segments_are_in_seconds_where_the_footage_is() -> None:
 def test_a_model_that_moves_embeds_on() -> None:
     """The copy made for inference follows: here to another precision, as to another device."""
     model = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"))
-    frames = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+    frames = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
     before = model.embed_frames(frames).vectors
     after = model.double().embed_frames(frames).vectors
     assert torch.allclose(before, after, atol=1e-5)
@@ -285,7 +285,7 @@ def test_frames_of_any_size(embedder: ViSiL, height: int, width: int) -> None:
 
 
 def test_batches_make_no_difference(embedder: ViSiL, monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = pixels(5, 48, 48)
+    frames = pixels(3, 48, 48)
     whole = embedder.embed_frames(frames)
     monkeypatch.setattr(model_module, "BATCH", 2)
     torch.testing.assert_close(embedder.embed_frames(frames).vectors, whole.vectors, rtol=0, atol=1e-5)
@@ -357,7 +357,7 @@ def test_a_folder_of_images_embeds_like_its_frames(embedder: ViSiL, tmp_path: Pa
 
     from visil.video import read_frames
 
-    for i, frame in enumerate(pixels(5, 60, 60)):
+    for i, frame in enumerate(pixels(2, 60, 60)):
         Image.fromarray(frame).save(tmp_path / f"{i}.png")
     frames = read_frames(tmp_path, embedder.config.sampling)
     told: list[int] = []
@@ -499,7 +499,7 @@ def test_weights_loaded_after_an_embedding_are_used() -> None:
     for parameter in other.backbone.parameters():  # type: ignore[union-attr]
         with torch.no_grad():
             parameter.mul_(1.1)
-    frames = torch.randint(0, 256, (2, 64, 64, 3), dtype=torch.uint8)
+    frames = torch.randint(0, 256, (2, 32, 32, 3), dtype=torch.uint8)
     before = model.embed_frames(frames).vectors
     model.load_state_dict(other.state_dict())
     after = model.embed_frames(frames).vectors
