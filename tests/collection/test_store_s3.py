@@ -13,8 +13,7 @@ import pytest
 
 pytest.importorskip("s3fs", reason="needs the extra visil[store]")
 moto_server = pytest.importorskip("moto.server", reason="moto[server] is the S3 server of these tests")
-
-from botocore.loaders import JSONFileLoader  # noqa: E402
+loaders = pytest.importorskip("botocore.loaders")
 
 from collection.conftest import Command  # noqa: E402
 from collection.faulty_proxy import Fault, FaultyProxy  # noqa: E402
@@ -41,7 +40,9 @@ def whole_proxy(tmp_path_factory: pytest.TempPathFactory, model: ViSiL) -> Itera
     proxy = FaultyProxy(moto.get_host_and_port()[1])
     with pytest.MonkeyPatch.context() as patch:
         # Every connection would read the description of the service anew.
-        patch.setattr(JSONFileLoader, "load_file", staticmethod(cache(JSONFileLoader().load_file)))
+        patch.setattr(
+            loaders.JSONFileLoader, "load_file", staticmethod(cache(loaders.JSONFileLoader().load_file))
+        )
         patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}")
         patch.setenv("AWS_ACCESS_KEY_ID", "somebody")
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
