@@ -46,8 +46,9 @@ QUICK = {
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 500,
     "health_check_failure_threshold": 3,
+    "worker_niceness": 0,
 }
-"""How soon a dead node is noticed."""
+"""How soon a dead node is noticed; and processes that need not wait for all other tests."""
 
 
 class Nodes:
