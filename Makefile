@@ -48,6 +48,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25'
 
+# pip asks for one package after another: three at once, each with a third of the list, then what is still missing.
+$(VENV)/.dev: pyproject.toml constraints.txt $(BIN)/python
+	grep == constraints.txt | split -n r/3 - $(VENV)/third.
+	for third in $(VENV)/third.*; do $(INSTALL) --no-deps -r $$third & done; $(INSTALL) --no-deps torch triton & wait
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
 $(VENV)/.%: pyproject.toml constraints.txt $(BIN)/python
 	$(INSTALL) -e '.[$*]'
 	touch $@

@@ -18,23 +18,23 @@ from visil.client import Client
 from visil.demo import photograph, render_scene, write_video
 
 NOTE = """
-import os, sys, threading
+import contextlib, os, sys, threading
 
 seen = set()
 
 def imported(frame):
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").startswith("visil."):
+        if frame.f_code.co_name == "<module>" and str(frame.f_globals.get("__name__")).startswith("visil."):
             return True
         frame = frame.f_back
     return False
 
 def note(frame, event, _):
-    name = frame.f_globals.get("__name__", "")
+    name = str(frame.f_globals.get("__name__"))
     if event == "call" and name.startswith("visil.") and name not in seen and not imported(frame):
         seen.add(name)
-        with open(os.environ["WALKED"], "a") as file:
-            file.write(name + "\\n")
+        with contextlib.suppress(OSError), open(os.environ["WALKED"], "a") as file:
+            file.write(name + "\\n")  # where a process may write: a decoder that is shut in may not
 
 threading.setprofile(note)
 sys.setprofile(note)
