@@ -222,6 +222,14 @@ def test_a_closed_pipe_is_no_error(videos: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_an_error_is_one_line_and_no_warning_beside_it(videos: Path) -> None:
+    """In a process of its own: here pytest would take the warnings that a user would see."""
+    done = visil("compare", videos / "query.mp4", videos / "other.mp4", "--model", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "nowhere" in line
+
+
 def test_help_loads_no_heavy_library() -> None:
     code = (
         "import sys; sys.argv = ['visil', '--help']\n"
