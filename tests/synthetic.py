@@ -119,6 +119,16 @@ def read_stamps(
     return [read_stamp(image, source, resize) for image in images]
 
 
+def same_frames(a: Sequence[Image], b: Sequence[Image]) -> bool:
+    """Whether two videos are the same, pixel by pixel."""
+    return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def difference(a: Image, b: Image) -> float:
+    """Mean difference of two pictures, in steps of 255."""
+    return float(np.abs(a.astype(int) - b.astype(int)).mean())
+
+
 def moving_scene(
     seed: int, seconds: float, fps: float = 25, size: tuple[int, int] = (240, 320), shot: float = 4.0
 ) -> Iterator[Image]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 pytest.importorskip("skimage")
 
+from synthetic import difference, same_frames
 from visil.demo import (
     Edit,
     border,
@@ -35,23 +35,6 @@ SMALL = (128, 72)
 
 def shots(seconds: float = 1.0, name: str = "coffee", seed: int = 0) -> list[Image]:
     return list(render_scene(photograph(name), seconds, 10, SMALL, seed))
-
-
-def numbered(count: int) -> list[Image]:
-    """Frames that can be told apart by their value."""
-    return [np.full((4, 6, 3), i, np.uint8) for i in range(count)]
-
-
-def numbers(frames: Iterator[Image]) -> list[int]:
-    return [int(frame[0, 0, 0]) for frame in frames]
-
-
-def same(a: list[Image], b: list[Image]) -> bool:
-    return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
-
-
-def difference(a: Image, b: Image) -> float:
-    return float(np.abs(a.astype(int) - b.astype(int)).mean())
 
 
 # ---------------------------------------------------------------------- scenes
@@ -103,13 +86,13 @@ def test_the_camera_moves_smoothly_and_never_leaves_the_picture() -> None:
 
 
 def test_the_same_seed_gives_the_same_frames_and_another_gives_others() -> None:
-    assert same(shots(seed=3), shots(seed=3))
+    assert same_frames(shots(seed=3), shots(seed=3))
     assert difference(shots(seed=3)[0], shots(seed=4)[0]) > 5
 
 
 def test_a_part_of_a_scene_is_the_scene_cut() -> None:
     part = list(render_scene(photograph("coffee"), 2, 10, SMALL, part=(0.5, 1.2)))
-    assert same(part, list(edited(shots(2), cut(0.5, 1.2, 10))))
+    assert same_frames(part, list(edited(shots(2), cut(0.5, 1.2, 10))))
     assert len(part) == 7
 
 

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("skimage")
 
+from synthetic import difference, same_frames
 from visil.demo import photograph, render_scene
 from visil.edits.frames import (
     banner,
@@ -49,19 +50,11 @@ def numbers(frames: Iterator[Image]) -> list[int]:
     return [int(frame[0, 0, 0]) for frame in frames]
 
 
-def same(a: list[Image], b: list[Image]) -> bool:
-    return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
-
-
-def difference(a: Image, b: Image) -> float:
-    return float(np.abs(a.astype(int) - b.astype(int)).mean())
-
-
 def test_mirror_swaps_left_and_right_and_twice_is_nothing() -> None:
     frames = shots()
     flipped = list(edited(frames, mirror()))
     assert np.array_equal(flipped[0][:, 0], frames[0][:, -1])
-    assert same(list(edited(flipped, mirror())), frames)
+    assert same_frames(list(edited(flipped, mirror())), frames)
 
 
 def test_cut_keeps_what_lies_between_two_times() -> None:
@@ -91,7 +84,7 @@ def test_crop_enlarges_a_part() -> None:
     assert corner[:38, :78].min() == 200
     (other,) = edited([frame], crop(0.4, 1, 1))
     assert other.max() == 0
-    assert same(list(edited([frame], crop(1.0))), [frame])
+    assert same_frames(list(edited([frame], crop(1.0))), [frame])
 
 
 def test_colour_grades() -> None:
@@ -102,7 +95,7 @@ def test_colour_grades() -> None:
     assert np.ptp(grey, axis=-1).max() == 0
     (flat,) = edited([frame], colour(contrast=0.5))
     assert flat.std() < frame.std()
-    assert same(list(edited([frame], colour())), [frame])
+    assert same_frames(list(edited([frame], colour())), [frame])
 
 
 def test_overlay_covers_a_box_and_nothing_else() -> None:

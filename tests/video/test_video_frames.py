@@ -18,7 +18,6 @@ from synthetic import Image, moving_scene, read_stamps, write_video
 from synthetic import stamped_frames as stamped_frames_of
 from visil.errors import UsageError
 from visil.video import Frames, FrameStream, Sampling, read_frames, stream_frames
-from visil.video import decoding as decoding_module
 
 
 def stamped_frames(count: int, first: int = 0) -> Iterator[Image]:
@@ -207,21 +206,6 @@ def test_more_threads_give_the_same_frames(ten_seconds: Path) -> None:
 def test_arguments_that_cannot_be_meant(ten_seconds: Path, arguments: dict[str, int]) -> None:
     with pytest.raises(UsageError):
         FrameStream(ten_seconds, **arguments)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by one for every frame decoded."""
-    count: list[int] = []
-    decode_on = decoding_module.Decoder.decode_on
-
-    def counting(self: decoding_module.Decoder):  # type: ignore[no-untyped-def]
-        for frame in decode_on(self):
-            count.append(1)
-            yield frame
-
-    monkeypatch.setattr(decoding_module.Decoder, "decode_on", counting)
-    return count
 
 
 def test_batches_come_before_the_file_is_decoded(ten_seconds: Path, decoded: list[int]) -> None:

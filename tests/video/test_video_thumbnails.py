@@ -13,7 +13,6 @@ import pytest
 from synthetic import Image, read_stamps, write_video
 from synthetic import stamped_frames as stamped_frames_of
 from visil.errors import UsageError, VideoError
-from visil.video import decoding as decoding_module
 from visil.video import frames_at
 
 HEIGHT = 192
@@ -26,21 +25,6 @@ def stamped_frames(count: int, first: int = 0) -> Iterator[Image]:
 
 def shown(path: Path, times: list[float]) -> list[int]:
     return read_stamps(frames_at(path, times, height=HEIGHT), resize=HEIGHT)
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by one for every frame decoded."""
-    count: list[int] = []
-    decode_on = decoding_module.Decoder.decode_on
-
-    def counting(self: decoding_module.Decoder):  # type: ignore[no-untyped-def]
-        for frame in decode_on(self):
-            count.append(1)
-            yield frame
-
-    monkeypatch.setattr(decoding_module.Decoder, "decode_on", counting)
-    return count
 
 
 TIMES = [39.99, 0.0, 3.5, 20.02, 3.52, 20.0, 39.0]
