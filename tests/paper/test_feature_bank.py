@@ -85,7 +85,7 @@ def test_a_run_that_was_stopped_goes_on(
     bank.prepare(["imac", "imac+pca"])
     assert told[-1][:2] == (len(bank.ids) - kept, len(bank.ids) - kept)
     assert len(files_below(tmp_path)) == len(bank.ids)
-    monkeypatch.setattr(FeatureMaker, "parts", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(FeatureMaker, "video", lambda *_: pytest.fail("made again"))
     bank.prepare(["imac"])
     files_below(tmp_path)[0].write_bytes(b"junk")
     with pytest.raises(FileError, match="missing or damaged: delete it and run again"):
@@ -102,7 +102,7 @@ def test_a_data_set_that_is_partly_there(tmp_path: Path) -> None:
     (tmp_path / "ids.json").write_text(json.dumps({"query": ["q"], "database": ["a", "b", "gone"]}))
     task = Task("fivr-5k", tmp_path / "annotation.json", tmp_path / "ids.json")
     videos = DatasetVideos(task, folder, SMALL)
-    seconds = np.concatenate([times for _, times in videos.batches("a")])
+    seconds = np.concatenate([batch.timestamps for batch in videos.batches("a")])
     assert seconds.tolist() == pytest.approx([0, 1, 2, 3, 4])
     bank = FeatureBank(videos, tmp_path / "features", Networks())
     bank.prepare(["mac"])

@@ -70,8 +70,8 @@ def add(
     """Add files and folders. Run it again to resume, or to take in what is new or changed."""
     choose_device(device)
     from visil.collection import Index
+    from visil.collection.adding import decode_fast
     from visil.collection.discover import read_list, read_list_file
-    from visil.collection.extraction import decode_fast
     from visil.model.codes import checked
     from visil.video.decoders import decode_with
 

@@ -43,8 +43,8 @@ from visil.cluster.ray_work import (
     notes_of,
 )
 from visil.collection.feature_writer import FeatureWriter
-from visil.collection.identity import Stamp, stamp_of
-from visil.collection.intake import CHANGED, NO_STAMP, Engine, Failed, Intake, Job, Known
+from visil.collection.identity import Stamp
+from visil.collection.intake import NO_STAMP, Engine, Failed, Intake, Job, Known
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
 
@@ -287,15 +287,7 @@ class _Run:
             return
         del self._under_way[number]
         held.job.info = held.ended.info
-        try:
-            unchanged = stamp_of(held.job.path) == held.job.stamp
-        except VideoError as error:
-            self.intake.settle(Failed.of(held.job.path, error.reason, held.job))
-            return
-        if unchanged:
-            self.intake.finish(held.job, held.ended.duration, held.ended.damaged)
-        else:
-            self.intake.settle(Failed.of(held.job.path, CHANGED, held.job))
+        self.intake.finish(held.job, held.ended.duration, held.ended.damaged)
 
     def _count_the_lost(self) -> None:
         for number, held in list(self._under_way.items()):

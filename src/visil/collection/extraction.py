@@ -1,114 +1,118 @@
-"""Videos into a collection, by this machine: decode in parallel, embed in batches across videos, write each one once.
+"""Many videos through one network: threads read their frames, one thread embeds them in batches across videos.
 
-Threads decode (PyAV works outside Python's lock); this thread runs the network and writes. What is in memory is a few
-batches, however many and however long the videos.
+What is read, what embeds it and what becomes of the result is a :class:`Work`: that of ``visil add`` and ``visil
+evaluate`` is in :mod:`visil.collection.adding`, that of the paper's tables in ``visil.paper.feature_bank``. What is in
+memory is a few batches, however many and however long the videos.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
-
-from visil.collection.identity import content_id, stamp_of
-from visil.collection.intake import CHANGED, Failed, Intake, Job, Known
 from visil.compare.visil import BATCH
-from visil.errors import IndexFolderError, VideoError
-from visil.video import Frames, Sampling, VideoInfo, stream_frames
+from visil.errors import VideoError, VisilError
+from visil.video import Frames
 
-
-class Decoding(Protocol):
-    """A video while it is decoded: what :func:`visil.video.stream_frames` gives."""
-
-    info: VideoInfo
-    duration: float
-    damaged: int
-
-    def __iter__(self) -> Iterator[Frames]: ...
-
-
-Decode = Callable[[Path, Sampling], AbstractContextManager[Decoding]]
-"""Opens a video; another one than :func:`visil.video.stream_frames` may decode in a process of its own."""
-
-
-def decode_here(path: Path, sampling: Sampling) -> AbstractContextManager[Decoding]:
-    """The frames on display at the times of the grid."""
-    return stream_frames(path, sampling, batch_size=BATCH)
-
-
-def decode_fast(path: Path, sampling: Sampling) -> AbstractContextManager[Decoding]:
-    """For ``Index.add(…, decode=decode_fast)``: about twice as fast, samples up to some tenths of a second early.
-
-    It takes frames near the times of the grid, whichever are cheap (docs/performance-cpu.md).
-    """
-    return stream_frames(path, sampling, batch_size=BATCH, fast=True)
+Item = TypeVar("Item", contravariant=True)
+Job = TypeVar("Job")
 
 
 @dataclass(frozen=True)
-class _Decoded:
+class Settled:
+    """An item that needs no embedding."""
+
+    record: Callable[[], None]
+    """Called in the thread that writes."""
+
+
+class Work(Protocol[Item, Job]):
+    """What is done with each item of a run.
+
+    :meth:`claim` and :meth:`read` are called from any thread, all else from one. A :class:`VideoError` that they raise
+    is the item's failure; any other :class:`VisilError` ends the run.
+    """
+
+    def claim(self, item: Item) -> Job | Settled | None:
+        """A job for an item that is to be embedded. None: another item's job settles it."""
+
+    def read(self, job: Job) -> AbstractContextManager[Iterable[Frames]]:
+        """The frames of a job as they come, in batches of at most ``BATCH``."""
+
+    def embed(self, pieces: Sequence[tuple[Job, Frames]]) -> None:
+        """Embed some frames of one or several jobs, those of each in order, and write the result."""
+
+    def end(self, job: Job, stream: Any) -> None:
+        """A job whose frames are all embedded; ``stream`` is what they were read from, at its end."""
+
+    def fail(self, item: Item, job: Job | None, error: VideoError) -> None:
+        """An item that could not be read; ``job`` where there was one already."""
+
+    def drop(self, job: Job) -> None:
+        """The run ends before this job has."""
+
+
+def extract(work: Work[Any, Any], items: Sequence[Any], *, workers: int) -> None:
+    """All items, once; ``workers`` threads read. Where it is interrupted, what is finished is kept."""
+    _Run(work, workers).run(items)
+
+
+@dataclass(frozen=True)
+class _Decoded(Generic[Job]):
     job: Job
     frames: Frames
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _Ended(Generic[Job]):
     job: Job
-    duration: float
-    damaged: int
+    stream: object
+
+
+@dataclass(frozen=True)
+class _Failed:
+    item: object
+    job: object | None
+    error: VideoError
 
 
 @dataclass(frozen=True)
 class _Broken:
-    """The collection itself cannot be read: no video is to blame, and the run ends."""
+    """No item is to blame, and the run ends."""
 
-    error: IndexFolderError
+    error: BaseException
 
 
 class _Finished:
-    """A thread has no more files."""
+    """A thread has no more items."""
 
 
-_Event = _Decoded | _Ended | Known | Failed | _Broken | _Finished
-
-
-class LocalEngine:
-    """:class:`visil.collection.intake.Engine` of this machine: ``workers`` threads decode."""
-
-    def __init__(self, *, workers: int, decode: Decode | None = None) -> None:
-        self.workers = workers
-        self.decode = decode or decode_here
-
-    def __call__(self, intake: Intake, files: list[Path]) -> None:
-        """All files, once."""
-        _Run(intake, self.workers, self.decode).run(files)
+_Event = _Decoded[Any] | _Ended[Any] | Settled | _Failed | _Broken | _Finished
 
 
 class _Run:
     """The threads of one run, and what they have under way."""
 
-    def __init__(self, intake: Intake, workers: int, decode: Decode) -> None:
-        self.intake = intake
+    def __init__(self, work: Work[Any, Any], workers: int) -> None:
+        self.work = work
         self.workers = workers
-        self.decode = decode
         self._events: queue.Queue[_Event] = queue.Queue(2 * workers + 2)
         self._stop = threading.Event()
-        self._open: dict[int, Job] = {}
-        self._batch: list[_Decoded] = []
+        self._open: dict[int, Any] = {}
+        self._batch: list[_Decoded[Any]] = []
 
-    def run(self, files: list[Path]) -> None:
-        source = iter(files)
+    def run(self, items: Sequence[Any]) -> None:
+        source = iter(items)
         lock = threading.Lock()
         threads = [
             threading.Thread(
-                target=self._decode_all, args=(source, lock), name=f"visil-decode-{i}", daemon=True
+                target=self._read_all, args=(source, lock), name=f"visil-decode-{i}", daemon=True
             )
-            for i in range(max(1, min(self.workers, len(files))))
+            for i in range(max(1, min(self.workers, len(items))))
         ]
         for thread in threads:
             thread.start()
@@ -129,47 +133,43 @@ class _Run:
                 except queue.Empty:
                     continue
             for job in self._open.values():
-                if job.writer is not None:
-                    job.writer.discard()
+                self.work.drop(job)
 
-    # ------------------------------------------------------------------ in the decoding threads
+    # ------------------------------------------------------------------ in the threads that read
 
-    def _decode_all(self, source: Iterator[Path], lock: threading.Lock) -> None:
+    def _read_all(self, source: Iterator[Any], lock: threading.Lock) -> None:
         while not self._stop.is_set():
             with lock:
-                path = next(source, None)
-            if path is None:
+                item = next(source, None)
+            if item is None:
                 break
-            self._decode(path)
+            self._read(item)
         self._put(_Finished())
 
-    def _decode(self, path: Path) -> None:
+    def _read(self, item: Any) -> None:
         job = None
         try:
-            stamp = self.intake.look(path)
-            if isinstance(stamp, (Known, Failed)):
-                return self._put(stamp)
-            claimed = self.intake.claim(path, stamp, content_id(path))
+            claimed = self.work.claim(item)
             if claimed is None:
                 return None
-            if isinstance(claimed, Known):
+            if isinstance(claimed, Settled):
                 return self._put(claimed)
             job = claimed
-            with self.decode(path, self.intake.model.config.sampling) as stream:
-                job.info = stream.info
+            with self.work.read(job) as stream:
                 for frames in stream:
                     self._put(_Decoded(job, frames))
                     if self._stop.is_set():
                         return None
-            if stamp_of(path) != stamp:
-                raise VideoError(path, CHANGED)
-            self._put(_Ended(job, stream.duration, stream.damaged))
+            self._put(_Ended(job, stream))
         except VideoError as error:
-            self._put(Failed.of(path, error.reason, job))
-        except IndexFolderError as error:
+            self._put(_Failed(item, job, error))
+        except VisilError as error:
             self._put(_Broken(error))
-        except Exception as error:  # a thread that dies in silence would hang the run
-            self._put(Failed.of(path, f"could not be read ({type(error).__name__}: {error})", job))
+        except Exception as error:
+            reason = f"could not be read ({type(error).__name__}: {error})"
+            self._put(_Failed(item, job, VideoError(str(item), reason)))
+        except BaseException as error:  # a thread that dies in silence would hang the run
+            self._put(_Broken(error))
 
     def _put(self, event: _Event) -> None:
         while not self._stop.is_set():
@@ -195,34 +195,21 @@ class _Run:
                 self._batch.append(event)
                 if sum(len(decoded.frames) for decoded in self._batch) >= BATCH:
                     self._embed()
-            case _Ended(job, duration, damaged):
+            case _Ended(job, stream):
                 if any(decoded.job is job for decoded in self._batch):
                     self._embed()
-                self.intake.finish(job, duration, damaged)
+                self.work.end(job, stream)
                 self._open.pop(id(job), None)
-            case Known():
-                self.intake.settle(event)
-            case Failed(job=job):
-                if job is not None:
-                    self._batch = [decoded for decoded in self._batch if decoded.job is not job]
-                    self._open.pop(id(job), None)
-                self.intake.settle(event)
+            case Settled(record):
+                record()
+            case _Failed(item, job, error):
+                self._batch = [decoded for decoded in self._batch if decoded.job is not job]
+                self._open.pop(id(job), None)
+                self.work.fail(item, job, error)
             case _Broken(error):
                 raise error
 
     def _embed(self) -> None:
-        if not self._batch:
-            return
         batch, self._batch = self._batch, []
-        images = np.concatenate([decoded.frames.images for decoded in batch])
-        features = self.intake.model.embed_frames(images)
-        assert features.blank is not None
-        start = 0
-        for decoded in batch:
-            job, frames = decoded.job, decoded.frames
-            if job.writer is None:
-                job.writer = self.intake.writer(job)
-            part = slice(start, start + len(frames))
-            job.writer.append(features.vectors[part], frames.timestamps, features.blank[part])
-            start += len(frames)
-        self.intake.embedded(start)
+        if batch:
+            self.work.embed([(decoded.job, decoded.frames) for decoded in batch])

@@ -14,13 +14,13 @@ from typing import Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from visil.collection.adding import Decode, LocalEngine
 from visil.collection.background import SAMPLE, Background
 from visil.collection.candidates import Probes
 from visil.collection.catalogue import Judgement, Video
 from visil.collection.connection import Connect
 from visil.collection.discover import discover
 from visil.collection.duplicates import Duplicates, Group, find_duplicates
-from visil.collection.extraction import Decode, LocalEngine
 from visil.collection.first_look import check_first_look
 from visil.collection.identity import stamp_of
 from visil.collection.intake import AddReport, Engine, Intake, OnProgress

@@ -97,7 +97,7 @@ class Failed:
 
 
 class Engine(Protocol):
-    """Who decodes and embeds: this machine (:mod:`visil.collection.extraction`), or a cluster."""
+    """Who decodes and embeds: this machine (:mod:`visil.collection.adding`), or a cluster."""
 
     def __call__(self, intake: Intake, files: list[Path]) -> None:
         """Look at every file, embed those that are new, and tell the intake; may be called again with others."""
@@ -178,7 +178,13 @@ class Intake:
         self._tell(None)
 
     def finish(self, job: Job, duration: float, damaged: int) -> None:
-        """A video whose features are all written: put it into the collection."""
+        """A video whose features are all written: put it into the collection, unless its file has changed."""
+        try:
+            unchanged = stamp_of(job.path) == job.stamp
+        except VideoError as error:
+            return self._fail(Failed.of(job.path, error.reason, job))
+        if not unchanged:
+            return self._fail(Failed.of(job.path, CHANGED, job))
         assert job.writer is not None
         assert job.info is not None
         frames = job.writer.seal(duration)
@@ -200,6 +206,7 @@ class Intake:
         self._tell(job.path)
         for copy in self._release(job.id):
             self._know(copy)
+        return None
 
     def _know(self, known: Known) -> None:
         path = os.fspath(known.path)

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import torch
 
+from visil.collection.extraction import extract
+from visil.collection.feature_writer import FeatureWriter
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, IndexFolderError, UsageError, VideoError, os_reason
-from visil.kernels.cores import on_all_cores, usable_cores
+from visil.kernels.cores import usable_cores
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
-from visil.paper.feature_kinds import SUFFIXES, WIDTHS, FeatureMaker, fitted, split_kind
+from visil.paper.feature_kinds import SUFFIXES, WIDTHS, ByKind, FeatureMaker, VideoMaker, fitted, split_kind
 from visil.paper.videos import Videos
 from visil.progress import Counted
+from visil.video import Frames
 
 FITTED_ON = 1_000_000
 """Vectors that a PCA is fitted on, at most about."""
@@ -77,7 +79,7 @@ class FeatureBank:
         self, videos: Videos, folder: Path, networks: Networks, progress: Counted | None = None
     ) -> None:
         self.videos, self.folder, self.networks, self.progress = videos, folder, networks, progress
-        self._store = FeatureStore(folder)
+        self.store = FeatureStore(folder)
         self.unreadable: set[str] = set()
         self._fitted: dict[str, Whitening] = {}
         _make(folder)
@@ -96,34 +98,14 @@ class FeatureBank:
         missing: dict[str, dict[str, str]] = {}
         for name in self.ids:
             keys = {base: self._key(name, base) for base in bases if name not in self.unreadable}
-            own = {base: key for base, key in keys.items() if not self._store.path(key).exists()}
+            own = {base: key for base, key in keys.items() if not self.store.path(key).exists()}
             if own:
                 missing[name] = own
         if not missing:
             return
-        self._store.clear_leftovers()
+        self.store.clear_leftovers()
         maker = self.networks.maker([base for base in bases if any(base in own for own in missing.values())])
-        done, lock = 0, threading.Lock()
-
-        def embed(name: str) -> None:
-            nonlocal done
-            try:
-                self._embed(maker, name, missing[name])
-            except VideoError as error:
-                with lock:
-                    self.unreadable.add(name)
-                    self.videos.failed.append((error.path, error.reason))
-            with lock:
-                done += 1
-                if self.progress is not None:
-                    self.progress(done, len(missing), name)
-
-        if maker.device.type == "cpu":
-            on_all_cores(embed, list(missing), on=maker.device)
-            return
-        with ThreadPoolExecutor(usable_cores(), "visil-embed") as pool:
-            for _ in pool.map(embed, missing):
-                pass
+        extract(_Preparing(self, maker, missing), list(missing), workers=usable_cores())
 
     def features(self, name: str, kind: str) -> VideoFeatures:
         """Features of an id, in single precision; :meth:`prepare` was called for the kind."""
@@ -176,36 +158,78 @@ class FeatureBank:
         text = "\n".join((base, self.networks.key(base), self.videos.key(name)))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
-    def _embed(self, maker: FeatureMaker, name: str, keys: Mapping[str, str]) -> None:
-        """Write the features of a video as its frames come, one file for each kind: {kind: key}."""
-        writers = {base: self._store.writer(key) for base, key in keys.items()}
-        last = 0.0
-        try:
-            for part in maker.parts(self.videos.batches(name)):
-                for base, writer in writers.items():
-                    if base in part:
-                        features = part[base]
-                        blank = features.blank
-                        if blank is None:
-                            blank = torch.zeros(len(features), dtype=torch.bool)
-                        writer.append(features.vectors, features.timestamps.numpy(), blank)
-                        last = max(last, float(features.timestamps[-1]))
-            for writer in writers.values():
-                writer.finish(last)
-        except BaseException:
-            for writer in writers.values():
-                writer.discard()
-            raise
-
     def _read(self, name: str, base: str) -> VideoFeatures:
         key = self._key(name, base)
         try:
-            found = self._store.read(key)
+            found = self.store.read(key)
         except IndexFolderError as error:
-            raise FileError(
-                self._store.path(key), "is missing or damaged: delete it and run again"
-            ) from error
+            raise FileError(self.store.path(key), "is missing or damaged: delete it and run again") from error
         return VideoFeatures(found.vectors.float(), found.timestamps, None, name, found.blank)
+
+
+@dataclass
+class _Video:
+    """A video under way: one file for each kind of features that it lacks."""
+
+    name: str
+    maker: VideoMaker
+    lacks: Mapping[str, str]
+    """{kind: key}"""
+    writers: dict[str, FeatureWriter] = field(default_factory=dict)
+    end: float = 0.0
+    """Seconds of its last features."""
+
+    def write(self, store: FeatureStore, made: ByKind) -> None:
+        """Append some features of each kind that it lacks."""
+        for base in self.lacks.keys() & made.keys():
+            if base not in self.writers:
+                self.writers[base] = store.writer(self.lacks[base])
+            features = made[base]
+            assert features.blank is not None
+            self.writers[base].append(features.vectors, features.timestamps.numpy(), features.blank)
+            self.end = max(self.end, float(features.timestamps[-1]))
+
+
+class _Preparing:
+    """:class:`visil.collection.extraction.Work` on ids that lack features: {id: {kind: key}}."""
+
+    def __init__(
+        self, bank: FeatureBank, maker: FeatureMaker, missing: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self.bank, self.maker, self.missing = bank, maker, missing
+        self._done = 0
+
+    def claim(self, name: str) -> _Video:
+        return _Video(name, self.maker.video(), self.missing[name])
+
+    def read(self, video: _Video) -> AbstractContextManager[Iterator[Frames]]:
+        return nullcontext(self.bank.videos.batches(video.name))
+
+    def embed(self, pieces: Sequence[tuple[_Video, Frames]]) -> None:
+        for video, frames in pieces:
+            video.write(self.bank.store, video.maker.add(frames))
+
+    def end(self, video: _Video, _: object) -> None:
+        video.write(self.bank.store, video.maker.end())
+        for writer in video.writers.values():
+            writer.finish(video.end)
+        self._tell(video.name)
+
+    def fail(self, name: str, video: _Video | None, error: VideoError) -> None:
+        if video is not None:
+            self.drop(video)
+        self.bank.unreadable.add(name)
+        self.bank.videos.failed.append((error.path, error.reason))
+        self._tell(name)
+
+    def drop(self, video: _Video) -> None:
+        for writer in video.writers.values():
+            writer.discard()
+
+    def _tell(self, name: str) -> None:
+        self._done += 1
+        if self.bank.progress is not None:
+            self.bank.progress(self._done, len(self.missing), name)
 
 
 def _make(folder: Path) -> None:

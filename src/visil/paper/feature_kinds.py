@@ -35,11 +35,10 @@ from visil.model.backbones.weights import load_into, read_checkpoint
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
 from visil.paper.baselines.lbow import stack_layers
+from visil.video import Frames
 
 Images = NDArray[np.uint8] | Tensor
 ByKind = dict[str, VideoFeatures]
-Batch = tuple[Images, NDArray[np.float64]]
-"""Some frames of a video and their seconds."""
 Maps = Sequence[Tensor]
 
 GLOBAL: dict[str, Callable[[Maps], Tensor]] = {
@@ -85,30 +84,16 @@ class FeatureMaker:
         pictured = any(kind not in ("model", "i3d") for kind in self.kinds)
         self._backbone = _loaded(backbone, backbone_weights, self.device) if pictured else None
 
-    def parts(self, batches: Iterable[Batch]) -> Iterator[ByKind]:
-        """Features of a video as its frames come: of each kind, those of the frames that are complete for it."""
-        waiting = torch.empty(0)
-        moments: list[Tensor] = []
-        for images, seconds in batches:
-            pixels = torch.as_tensor(np.array(images) if isinstance(images, np.ndarray) else images)
-            times = torch.as_tensor(np.array(seconds, np.float64))
-            blank = blank_frames(pixels).cpu()
-            part = {
-                kind: VideoFeatures(vectors.float().cpu(), times, None, None, blank)
-                for kind, vectors in self._batch(pixels)
-            }
-            if (
-                self.i3d is not None
-            ):  # reads clips of its own length, and gives a vector for every eighth frame
-                waiting = torch.cat([waiting, pixels]) if len(waiting) else pixels
-                moments.append(times)
-                if len(waiting) >= CLIP:
-                    seen = torch.cat(moments)
-                    part["i3d"] = self._clip(waiting[:CLIP], seen[:CLIP])
-                    waiting, moments = waiting[CLIP:], [seen[CLIP:]]
-            yield part
-        if len(waiting):
-            yield {"i3d": self._clip(waiting, torch.cat(moments))}
+    def video(self) -> VideoMaker:
+        """To embed one video as its frames come."""
+        return VideoMaker(self)
+
+    def parts(self, batches: Iterable[Frames]) -> Iterator[ByKind]:
+        """Features of one video, batch by batch."""
+        video = self.video()
+        yield from map(video.add, batches)
+        if last := video.end():
+            yield last
 
     def embed_frames(self, frames: Images, timestamps: Sequence[float] | None = None) -> ByKind:
         """All kinds of frames uint8 [T, H, W, 3] at hand; without ``timestamps``, one frame a second."""
@@ -123,7 +108,7 @@ class FeatureMaker:
         return {kind: VideoFeatures.joined([p[kind] for p in parts if kind in p]) for kind in self.kinds}
 
     @torch.no_grad()  # not inference_mode: systems may learn from what comes out
-    def _batch(self, pixels: Tensor) -> list[tuple[str, Tensor]]:
+    def batch(self, pixels: Tensor) -> list[tuple[str, Tensor]]:
         """Every kind that one pass through the backbone gives, and the model's."""
         found: list[tuple[str, Tensor]] = []
         if "model" in self.kinds and self.model is not None:
@@ -143,16 +128,58 @@ class FeatureMaker:
         return found
 
     @torch.no_grad()
-    def _clip(self, pixels: Tensor, times: Tensor) -> VideoFeatures:
+    def clip(self, pixels: Tensor, times: Tensor) -> VideoFeatures:
+        """I3D's vectors of some frames, one for every eighth."""
         assert self.i3d is not None
         vectors = F.normalize(self.i3d.features(pixels), dim=1)[:, None]
-        return VideoFeatures(vectors.float().cpu(), times[::STRIDE])
+        seconds = times[::STRIDE]
+        return VideoFeatures(
+            vectors.float().cpu(), seconds, blank=torch.zeros(len(seconds), dtype=torch.bool)
+        )
 
 
-def batched(frames: Images, times: NDArray[np.float64]) -> Iterator[Batch]:
+class VideoMaker:
+    """One video's features as its frames come: of each kind, those of the frames that are complete for it.
+
+    I3D reads clips of its own length; the frames of one that is not complete wait here.
+    """
+
+    def __init__(self, maker: FeatureMaker) -> None:
+        self.maker = maker
+        self._waiting: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, frames: Frames) -> ByKind:
+        """Some frames more."""
+        pixels = torch.from_numpy(np.array(frames.images))
+        times = torch.from_numpy(np.array(frames.timestamps, np.float64))
+        blank = blank_frames(pixels).cpu()
+        part = {
+            kind: VideoFeatures(vectors.float().cpu(), times, None, None, blank)
+            for kind, vectors in self.maker.batch(pixels)
+        }
+        if self.maker.i3d is not None:
+            self._waiting.append((pixels, times))
+            if sum(len(times) for _, times in self._waiting) >= CLIP:
+                pixels, times = self._waited()
+                part["i3d"] = self.maker.clip(pixels[:CLIP], times[:CLIP])
+                self._waiting = [(pixels[CLIP:], times[CLIP:])]
+        return part
+
+    def end(self) -> ByKind:
+        """What the last clip gives, however short it is; nothing where none is begun."""
+        pixels, times = self._waited() if self._waiting else (torch.empty(0), torch.empty(0))
+        return {"i3d": self.maker.clip(pixels, times)} if len(pixels) else {}
+
+    def _waited(self) -> tuple[Tensor, Tensor]:
+        pixels, times = zip(*self._waiting, strict=True)
+        return torch.cat(pixels), torch.cat(times)
+
+
+def batched(frames: Images, times: NDArray[np.float64]) -> Iterator[Frames]:
     """Frames at hand as they would come from a file."""
     for start in range(0, len(frames), BATCH):
-        yield frames[start : start + BATCH], times[start : start + BATCH]
+        part = slice(start, start + BATCH)
+        yield Frames(np.asarray(frames[part]), times[part])
 
 
 def split_kind(kind: str) -> tuple[str, str]:

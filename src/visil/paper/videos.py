@@ -21,12 +21,11 @@ from visil.evaluation.benchmark import Benchmark
 from visil.evaluation.evaluate import Task
 from visil.evaluation.videos import PATTERN, files_of
 from visil.paper.built_in import Copy, Edit, Plan, plan
-from visil.paper.feature_kinds import Batch, batched
-from visil.prefetch import prefetched
+from visil.paper.feature_kinds import batched
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.footage import read_frames
-from visil.video import Sampling, probe, stream_frames
+from visil.video import Frames, Sampling, probe, stream_frames
 
 RECIPES: dict[Edit, Callable[[], PictureTransform]] = {"mild": Mild, "paper": PaperPositive, "heavy": Heavy}
 
@@ -64,7 +63,7 @@ class Videos(Protocol):
     def file(self, name: str) -> tuple[str, Sampling]:
         """The file of a video of the database, and how it is sampled."""
 
-    def batches(self, name: str) -> Iterator[Batch]:
+    def batches(self, name: str) -> Iterator[Frames]:
         """The frames of an id as they come; a :class:`VideoError` where it cannot be read."""
 
 
@@ -160,7 +159,7 @@ class BuiltInVideos:
         """The file of a clip, and how it is sampled."""
         return os.fspath(self.root / name), replace(self.sampling, fps=self._clips[name][2])
 
-    def batches(self, name: str) -> Iterator[Batch]:
+    def batches(self, name: str) -> Iterator[Frames]:
         """The frames of a clip or of a copy."""
         images, times = self.frames(name)
         return batched(images, times.numpy())
@@ -243,15 +242,10 @@ class DatasetVideos:
         """The file of an id, and how it is sampled."""
         return self._files[name], self.sampling
 
-    def batches(self, name: str) -> Iterator[Batch]:
-        """The frames of the file, decoded now, while those before are worked on."""
-        file, empty = self._files[name], True
-        with stream_frames(file, self.sampling, batch_size=BATCH) as stream, prefetched(stream) as batches:
-            for batch in batches:
-                empty = False
-                yield batch.images, batch.timestamps
-        if empty:
-            raise VideoError(file, "no frame could be decoded")
+    def batches(self, name: str) -> Iterator[Frames]:
+        """The frames of the file, decoded as they are asked for."""
+        with stream_frames(self._files[name], self.sampling, batch_size=BATCH) as stream:
+            yield from stream
 
 
 def _rate(file: Path) -> float:
