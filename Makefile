@@ -1,7 +1,7 @@
 # make demo   set up, then compare videos that it makes itself and report on them
 # make test   set up, then ruff, the import contract, mypy and the tests
 # make docs   set up, then the documentation as a site, in site/
-# make lint   ruff, the import contract and mypy alone
+# make lint   ruff, the import contract and mypy alone, this time also for Windows
 # make dist   a wheel and an sdist, in dist/
 # make lock   write constraints.txt anew from what is installed
 
@@ -25,6 +25,7 @@ test: $(VENV)/.dev style
 
 lint: style
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 src
 
 style: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -6,10 +6,12 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from visil.errors import UsageError, printable
 
@@ -88,6 +90,26 @@ def _move_together(fresh: Path, folder: Path, names: Sequence[str]) -> None:
         for before in old.iterdir():
             os.rename(before, folder / before.name)
         raise
+
+
+def place_open_file(file: BinaryIO, fresh: Path, path: Path) -> None:
+    """Give ``file``, written as ``fresh`` and locked, the name ``path``, and close it: it is locked until it has it.
+
+    Not so on Windows, which renames no file that is open.
+    """
+    if sys.platform == "win32":
+        file.close()
+    os.replace(fresh, path)
+    file.close()
+
+
+def delete_unless_in_use(path: Path) -> None:
+    """Delete a file, if it is there; Windows deletes none that somebody has open or mapped, and then it stays."""
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:
+        if sys.platform != "win32":
+            raise
 
 
 def make_folder(folder: str | os.PathLike[str], what: str = "a folder") -> Path:

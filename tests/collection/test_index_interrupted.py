@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -19,7 +18,7 @@ import visil
 from forked import Child
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.intake import Intake
-from visil.collection.lock import exclusive
+from visil.collection.lock import exclusive, lock_open_file
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 
@@ -212,16 +211,15 @@ def test_a_process_killed_while_it_recorded_the_model(
 def test_a_new_file_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that clears up takes nothing from one that has made a file and not yet locked it."""
     store = FeatureStore(tmp_path)
-    real = fcntl.flock
     cleared: list[int] = []
 
-    def flock(file: int, how: int) -> None:
-        if how == fcntl.LOCK_SH and not cleared:
+    def lock(file: int, *, wait: bool) -> bool:
+        if not cleared:
             cleared.append(file)
             store.clear_leftovers()
-        real(file, how)
+        return lock_open_file(file, wait=wait)
 
-    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr("visil.collection.feature_writer.lock_open_file", lock)
     writer = store.writer("ab" * 16)
     assert len(cleared) == 1
     store.clear_leftovers()

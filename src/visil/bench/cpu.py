@@ -227,7 +227,9 @@ def codes() -> Iterator[Measurement]:
 
 
 def memory() -> Iterator[Measurement]:
-    """What scoring one pair takes beyond its features; each in a process of its own."""
+    """What scoring one pair takes beyond its features; each in a process of its own. Not known on Windows."""
+    if sys.platform == "win32":
+        return
     for length, with_plain in ((300, True), (1000, False), (2000, False)):
         ours = _peak(length, "ours")
         plain = _peak(length, "plain") if with_plain else None
@@ -249,9 +251,12 @@ def _largest() -> int:
         lines = Path("/proc/self/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
     except (OSError, StopIteration):
+        if sys.platform == "win32":
+            return 0  # not asked there
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak // 1024 if sys.platform == "darwin" else peak
 
 
 def peak(length: int, how: Literal["ours", "plain"]) -> float:

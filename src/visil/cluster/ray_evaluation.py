@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from visil.cluster.ray_session import Cluster, ClusterError
+from visil.collection.remote_objects import is_url
 from visil.errors import VisilError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def spread_scores(
         return Answers(Predictions({}))
     model = collection.model
     location = collection.location
-    here = location if "://" in location else os.path.abspath(location)
+    here = location if is_url(location) else os.path.abspath(location)
     shared = ray.put((model if model.device.type == "cpu" else copy.deepcopy(model).cpu(), here, videos))
     runs = min(len(queries), RUNS_A_CPU * cluster.cpus)
     task = ray.remote(_score_run).options(num_cpus=1, max_retries=3)

@@ -24,6 +24,7 @@ from torch import Tensor
 from visil.collection.catalogue import Video
 from visil.collection.store import Features
 from visil.errors import IndexFolderError
+from visil.files import delete_unless_in_use
 from visil.model.features import VideoFeatures
 
 FLAT_FRAMES = 200_000
@@ -204,7 +205,7 @@ class CandidateIndex:
         os.replace(fresh, self.folder / "frames.json")
         for old in self.folder.glob("frames-*.faiss"):
             if old.name != name:
-                old.unlink(missing_ok=True)  # readers that have it mapped keep it until they close
+                delete_unless_in_use(old)  # readers that have it mapped keep it until they close
 
     # ------------------------------------------------------------------ building
 

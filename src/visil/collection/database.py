@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from visil.collection import schema
 from visil.collection.lock import can_write
@@ -131,7 +130,7 @@ class FileDatabase(Database):
 
     def _open_to_read(self) -> None:
         self.readonly = True
-        address = f"file:{quote(os.fsencode(os.path.abspath(self.path)))}"
+        address = Path(os.path.abspath(self.path)).as_uri()
         try:
             self._frozen = None
             self._db = self._connect(f"{address}?mode=ro", uri=True)

@@ -6,7 +6,6 @@ Where the file is on its way to a store, ``placed`` sends it on.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,7 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.collection.lock import lock_open_file
 from visil.errors import IndexFolderError, os_reason
+from visil.files import place_open_file
 from visil.model.codes import Codes, encode
 
 DTYPES: dict[Codes, str] = {"fp16": "F16", "int8": "I8", "binary": "U8"}
@@ -130,8 +131,7 @@ class FeatureWriter:
     def place(self) -> None:
         """Put the sealed file in its place; until then its lock keeps it from being cleared as a leftover."""
         try:
-            os.replace(self._part, self.target)
-            self._file.close()
+            place_open_file(self._file, self._part, self.target)
         except OSError as error:
             self.discard()
             raise IndexFolderError(self.target.parent, _plain(error)) from error
@@ -206,8 +206,7 @@ class FeatureCopy:
                 self._link.unlink(missing_ok=True)  # two names of one file: replacing does nothing
                 self.discard()
             else:
-                os.replace(self._part, self.target)
-                self._file.close()
+                place_open_file(self._file, self._part, self.target)
         except OSError as error:
             self._fail(error)
         if self._placed is not None:
@@ -228,7 +227,7 @@ def _locked_part(target: Path) -> tuple[int, Path]:
     """A fresh file beside ``target``, with a lock that says that someone is alive who writes it."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=".part", dir=target.parent)
-        fcntl.flock(handle, fcntl.LOCK_SH)
+        lock_open_file(handle, wait=True)
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)  # another process took it for a leftover before the lock was on it

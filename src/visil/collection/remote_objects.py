@@ -62,8 +62,8 @@ class Patience:
 
 
 def is_url(location: str | os.PathLike[str]) -> bool:
-    """Whether a location is a place on a store, ``s3://bucket/name``, and not a path."""
-    return isinstance(location, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", location) is not None
+    """Whether a location is a place on a store, ``s3://bucket/name``, and not a path: ``C://videos`` is one."""
+    return isinstance(location, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", location) is not None
 
 
 class Objects:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -67,7 +68,13 @@ class SignFile:
         try:
             with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())
-                mapped = mmap.mmap(file.fileno(), status.st_size, access=mmap.ACCESS_COPY)
+                # Windows would not replace a file that is mapped.
+                windows = sys.platform == "win32"
+                mapped = (
+                    file.read()
+                    if windows
+                    else mmap.mmap(file.fileno(), status.st_size, access=mmap.ACCESS_COPY)
+                )
         except (OSError, ValueError):  # an empty file cannot be mapped
             self._forget()
             return

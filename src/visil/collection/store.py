@@ -10,8 +10,9 @@ more memory than a short one (:mod:`visil.collection.feature_writer`).
 
 from __future__ import annotations
 
-import fcntl
 import logging
+import sys
+import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,9 @@ from torch import Tensor
 from visil.collection.catalogue import Video
 from visil.collection.feature_writer import FeatureCopy, FeatureWriter, bytes_of, description
 from visil.collection.identity import Stamp
+from visil.collection.lock import lock_open_file
 from visil.errors import IndexFolderError, printable
+from visil.files import delete_unless_in_use
 from visil.model.codes import Coded, Codes, checked, decode
 from visil.model.features import VideoFeatures
 
@@ -33,6 +36,9 @@ logger = logging.getLogger("visil")
 
 CHUNK = 1024
 """Frames that are read, or decoded, at once."""
+
+CLOSED_S = 60.0
+"""On Windows a file is closed for a moment before it gets its name: one as fresh as that may be no leftover."""
 
 WARNINGS = 5
 """Unreadable feature files that are named one by one; of more than so many, one line says that there are more."""
@@ -183,7 +189,7 @@ class FeatureStore(PartFeatures):
 
     def remove(self, video: str) -> None:
         """Delete a video's features."""
-        self.path(video).unlink(missing_ok=True)
+        delete_unless_in_use(self.path(video))
 
     def ids(self) -> Iterator[str]:
         """The videos that have a file here."""
@@ -199,9 +205,14 @@ class FeatureStore(PartFeatures):
 def clear_parts(folder: Path) -> None:
     """Delete half-written files below a folder; those that a process is writing now are locked, and stay."""
     for part in folder.glob("??/.*.part"):
-        with suppress(OSError), part.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part.unlink(missing_ok=True)
+        with suppress(OSError):
+            if sys.platform == "win32":
+                if time.time() - part.stat().st_mtime > CLOSED_S:
+                    part.unlink()  # refused while anybody has it open
+                continue
+            with part.open("rb") as file:
+                if lock_open_file(file.fileno(), wait=False):
+                    part.unlink(missing_ok=True)
 
 
 def features_in(file: Path, path: str | None = None) -> VideoFeatures:

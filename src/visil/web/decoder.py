@@ -1,8 +1,9 @@
 """A process that decodes videos which nobody vouches for: ``python -m visil.web.decoder MEMORY``.
 
-It may take so much address space and time, may write no file, and speaks through one pipe. Whatever a file does to
-it, the processes that asked live on (:mod:`visil.web.sandbox`). Requests are lines of JSON; answers are a length, a
-JSON header, and as many raw bytes as the header says; the last one to a request says that it is.
+It may take so much address space and time, may write no file, and speaks through one pipe; Windows has no such
+bounds. Whatever a file does to it, the processes that asked live on (:mod:`visil.web.sandbox`). Requests are lines of
+JSON; answers are a length, a JSON header, and as many raw bytes as the header says; the last one to a request says that
+it is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import resource
 import signal
 import struct
 import sys
@@ -37,11 +37,11 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         allow_processor(float(request["seconds"]))
         patience = max(1, round(float(request["idle"])))
         try:
-            signal.alarm(patience)
+            set_alarm(patience)
             for header, data in DOES[request["do"]](request):
-                signal.alarm(0)  # who asked may take its time to read
+                set_alarm(0)  # who asked may take its time to read
                 send(answers, header, data)
-                signal.alarm(patience)
+                set_alarm(patience)
             last: dict[str, Any] = {"end": True}
         except VisilError as error:
             last = {"error": getattr(error, "reason", str(error))}
@@ -51,7 +51,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             raise
         except (OSError, ValueError, RuntimeError) as error:
             last = {"error": f"could not be decoded ({type(error).__name__})"}
-        signal.alarm(0)
+        set_alarm(0)
         send(answers, last)
 
 
@@ -108,8 +108,18 @@ def _frames(request: dict[str, Any]) -> Iterator[Answer]:
 DOES = {"probe": _probe, "picture": _picture, "shots": _shots, "frames": _frames}
 
 
+def set_alarm(seconds: int) -> None:
+    """Be ended by the system after so many seconds on the clock; 0 takes that back."""
+    if sys.platform != "win32":
+        signal.alarm(seconds)
+
+
 def allow_processor(seconds: float) -> None:
     """Let this process run so long from now, and be ended by the system after that."""
+    if sys.platform == "win32":
+        return
+    import resource
+
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(used.ru_utime + used.ru_stime + seconds) + 1
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
@@ -120,6 +130,10 @@ def allow_processor(seconds: float) -> None:
 
 def confine(memory: int) -> None:
     """No more address space than that, no file, no core dump."""
+    if sys.platform == "win32":
+        return
+    import resource
+
     for kind, limit in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_FSIZE, 0),

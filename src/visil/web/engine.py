@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.errors import VisilError
+from visil.web.child import APART
 from visil.web.decoder import own_output
 from visil.web.settings import MIB, Limits
 
@@ -139,7 +140,7 @@ class EngineLink:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     limit=64 * MIB,
-                    start_new_session=True,  # Ctrl-C is for the server, which ends its children itself
+                    **APART,
                     # Threads that spin while they wait for each other take the cores from whom they wait for.
                     env={
                         "OMP_NUM_THREADS": str(self.threads),
@@ -276,7 +277,8 @@ def main() -> None:
     """Until standard input ends."""
     logging.basicConfig(format="visil: %(message)s", level=logging.WARNING)
     folder, state, nice, threads, limits = sys.argv[1:6]
-    os.nice(int(nice))
+    if sys.platform != "win32":
+        os.nice(int(nice))
     answers = own_output()
     writing = threading.Lock()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import AsyncIterator
 from email.utils import formatdate
 from pathlib import Path
@@ -36,6 +37,11 @@ TYPES = {
     ".3gp": "video/3gpp",
     ".gif": "image/gif",
 }
+READING = os.O_RDONLY
+if sys.platform == "win32":
+    READING |= os.O_BINARY
+else:
+    READING |= os.O_NONBLOCK | os.O_CLOEXEC  # a pipe that takes a file's place holds nobody up
 RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
 
 
@@ -74,7 +80,7 @@ def send_file(
     ``stamp``, size and time of change in ns, says which file is meant.
     """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = os.open(path, READING)
     except OSError:
         raise Problem(404, "The file is not there any more, or cannot be read.") from None
     try:
@@ -146,14 +152,16 @@ class _Chunks:
         count = min(CHUNK, self._last + 1 - self._at)
         data = b""
         if count > 0:
-            data = await anyio.to_thread.run_sync(
-                os.pread, self._file, count, self._at, limiter=self._readers
-            )
+            data = await anyio.to_thread.run_sync(self._read, count, limiter=self._readers)
         if not data:
             self._close()
             raise StopAsyncIteration
         self._at += len(data)
         return data
+
+    def _read(self, count: int) -> bytes:
+        os.lseek(self._file, self._at, os.SEEK_SET)
+        return os.read(self._file, count)
 
     def _close(self) -> None:
         if self._open:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from visil.errors import IndexFolderError, VideoError
 from visil.video import Frames, Sampling, VideoInfo
+from visil.web.child import APART
 from visil.web.settings import GIB, Limits
 
 T = TypeVar("T")
@@ -37,8 +38,10 @@ CLOCK = 3
 START_S = 60.0
 """Seconds until a new process must be ready; they do not count against the file."""
 
-TIME_IS_UP = (-signal.SIGXCPU, -signal.SIGALRM)
-"""How a process ends that the system has ended for the time it took."""
+TIME_IS_UP: tuple[int, ...] = ()
+"""How a process ends that the system has ended for the time it took; Windows ends none."""
+if sys.platform != "win32":
+    TIME_IS_UP = (-signal.SIGXCPU, -signal.SIGALRM)
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Threads reserve address space, and the processor is wanted elsewhere."""
 
@@ -168,8 +171,8 @@ class Decoder:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C is for the server, which ends its children itself
                 env=os.environ | ONE_THREAD,
+                **APART,
             )
             if self._ended:  # said while the process was being started
                 self._child.kill()
@@ -290,13 +293,32 @@ def _exactly(pipe: IO[bytes], count: int, until: float) -> bytearray:
     """So many bytes; EOFError where the process was ended, TimeoutError where they do not come in time."""
     data = bytearray(count)
     view, done = memoryview(data), 0
-    waiting = select.poll()  # select() itself cannot watch files of high numbers
-    waiting.register(pipe, select.POLLIN)
+    read_some = _some_in_thread if sys.platform == "win32" else _some_when_ready
     while done < count:
-        if not waiting.poll(max(0.0, until - time.monotonic()) * 1e3):
-            raise TimeoutError
-        read: int = os.readv(pipe.fileno(), [view[done:]])
+        read = read_some(pipe, view[done:], max(0.0, until - time.monotonic()))
         if read == 0:
             raise EOFError
         done += read
     return data
+
+
+def _some_when_ready(pipe: IO[bytes], into: memoryview, seconds: float) -> int:
+    if sys.platform == "win32":
+        raise NotImplementedError
+    waiting = select.poll()  # select() itself cannot watch files of high numbers
+    waiting.register(pipe, select.POLLIN)
+    if not waiting.poll(seconds * 1e3):
+        raise TimeoutError
+    return os.readv(pipe.fileno(), [into])
+
+
+def _some_in_thread(pipe: IO[bytes], into: memoryview, seconds: float) -> int:
+    """Where pipes cannot be watched; a read that took too long ends with the process, which is then ended."""
+    done: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=lambda: done.put(os.read(pipe.fileno(), len(into))), daemon=True).start()
+    try:
+        data = done.get(timeout=seconds)
+    except queue.Empty:
+        raise TimeoutError from None
+    into[: len(data)] = data
+    return len(data)

@@ -6,6 +6,7 @@ import ipaddress
 import os
 import re
 import secrets
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,6 +119,10 @@ def settle(
         len(token) >= 8 and token.isascii() and token.isprintable() and " " not in token
     ):
         raise UsageError("a token needs at least 8 characters: letters, digits and signs of ASCII, no blanks")
+    if sys.platform == "win32" and not is_loopback(host):
+        raise UsageError(
+            f"--host {host}: on Windows only this machine is served, as what decodes videos has no bounds there"
+        )
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
     return Settings(Path(os.path.abspath(index)), host, port, tuple(resolved), token, limits or Limits())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from visil.collection.lock import can_write
+from visil.collection.lock import can_write, lock_open_file
 from visil.errors import IndexFolderError, UsageError, os_reason, printable
 from visil.web.problems import Problem
 from visil.web.settings import Limits
@@ -58,13 +57,9 @@ class StateFolder:
             self._lock = (self.folder / "lock").open("wb")
         except OSError as error:
             raise IndexFolderError(self.folder, f"cannot be made ({os_reason(error)})") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not lock_open_file(self._lock.fileno(), wait=False):
             self._lock.close()
-            raise UsageError(
-                f"{printable(os.fspath(index))}: another `visil serve` has this collection open"
-            ) from error
+            raise UsageError(f"{printable(os.fspath(index))}: another `visil serve` has this collection open")
         shutil.rmtree(self.uploads, ignore_errors=True)  # what a killed server left
         self.uploads.mkdir(exist_ok=True)
 

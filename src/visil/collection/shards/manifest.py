@@ -7,16 +7,16 @@ each of the others, and nothing else moves.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from visil.collection.lock import shared_or_alone
 from visil.collection.remote_objects import is_url
 from visil.errors import IndexFolderError, UsageError, os_reason
 from visil.files import replacing
@@ -133,16 +133,14 @@ def held(folder: Path, *, alone: bool) -> Iterator[None]:
 
     Nobody waits for it: who comes second is told what the other does.
     """
-    try:
-        file = (folder / LOCK).open("ab")
-    except OSError as error:
-        raise IndexFolderError(folder, "the folder cannot be written to") from error
-    with file:
+    with ExitStack() as lock:
         try:
-            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            lock.enter_context(shared_or_alone(folder / LOCK, alone=alone))
         except BlockingIOError as error:
             other = "is being changed by another process" if alone else "is being rebalanced"
             raise IndexFolderError(folder, f"{other}; try again when that is done") from error
+        except OSError as error:
+            raise IndexFolderError(folder, "the folder cannot be written to") from error
         yield
 
 
