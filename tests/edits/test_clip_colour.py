@@ -121,3 +121,11 @@ def test_a_chain_in_one_product_is_its_steps_in_order(
         grayscale=amount(grey),
     )
     torch.testing.assert_close(at_once, steps, atol=1e-5, rtol=0)
+
+
+def test_gamma_is_a_power_and_a_negative_of_a_negative_the_picture() -> None:
+    clips = torch.rand(2, 1, 3, 4, 4)
+    expected = torch.cat([clips[:1] ** 2, clips[1:] ** 0.5])
+    torch.testing.assert_close(colour.gamma(clips, torch.tensor([2.0, 0.5])), expected)
+    torch.testing.assert_close(colour.negative(colour.negative(clips)), clips)
+    assert colour.negative(torch.zeros(1, 1, 3, 1, 1)).min() == 1

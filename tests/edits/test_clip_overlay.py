@@ -137,3 +137,31 @@ def test_three_parts_and_odd_sides() -> None:
 def test_shapes_must_agree() -> None:
     with pytest.raises(UsageError, match="one shape"):
         split_screen(clips(1), clips(1, 20, 20), torch.tensor([0]), flags(True), flags(True))
+
+
+def test_blurred_sides_show_the_clip_in_a_band_and_itself_beside_it() -> None:
+    clips = torch.zeros(2, 1, 3, 40, 40)
+    clips[:, :, 0, :, 20:] = 1  # black on the left, red on the right
+    args = (numbers(0.5, 0.5), torch.tensor([True, False]), torch.tensor([False, False]))
+    framed = overlay.blurred_sides(clips, *args, numbers(2, 2), numbers(0.5, 1))
+    upright, flat = framed[:, 0, 0]
+    assert torch.allclose(upright[:, 12:19], torch.tensor(0.0), atol=1e-4)  # all of the clip, pressed together
+    assert torch.allclose(upright[:, 22:29], torch.tensor(1.0), atol=1e-4)
+    assert upright[:, 35:].mean() == pytest.approx(0.5, abs=0.02)  # its right half again, at half the light
+    assert torch.allclose(flat[12:28, 24:38], torch.tensor(1.0), atol=1e-4)
+    assert flat[:8, 36:].mean() == pytest.approx(1, abs=0.02)
+
+
+def test_stripes_take_light_and_come_as_often_as_asked() -> None:
+    clips = torch.ones(1, 1, 3, 8, 64)
+    striped = overlay.moire(clips, torch.tensor([[4.0, 0.0]]), torch.zeros(1, 3), numbers(0.5))
+    row = striped[0, 0, 0, 0]
+    assert row.min() == pytest.approx(0.5, abs=0.02)
+    assert row.max() == pytest.approx(1, abs=0.02)
+    assert int((torch.fft.rfft(row - row.mean()).abs()).argmax()) == 4
+
+
+def test_uneven_light_falls_off_to_one_side() -> None:
+    lit = overlay.uneven_light(torch.full((1, 1, 3, 9, 10), 0.5), torch.tensor([[0.2, 0.0]]))
+    assert lit[0, 0, 0, 4, 0] == pytest.approx(0.5 * (1 - 0.2 * 0.9))
+    assert lit[0, 0, 0, 4, 9] == pytest.approx(0.5 * (1 + 0.2 * 0.9))

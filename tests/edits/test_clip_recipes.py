@@ -13,7 +13,8 @@ from visil.edits.clips.parameters import BUDGET, Draws, on_chosen
 from visil.errors import UsageError
 
 ALWAYS = Heavy(
-    rotate=1, tilt=1, shrink=1, mix=1, tint=1, bars=1, boxes=1, text=1, sign=1, logo=1, pixelate=1, blur=1, lower=1
+    rotate=1, tilt=1, shrink=1, mix=1, tint=1, bars=1, boxes=1, text=1, sign=1, logo=1, pixelate=1, blur=1, lower=1,
+    strong=1, gamma=1, dark=1, negative=1, sides=1, filmed=1, subtitle=1
 )  # fmt: skip
 NEVER = Heavy(
     flip_horizontal=0,
@@ -26,6 +27,13 @@ NEVER = Heavy(
     mix=0,
     tint=0,
     grayscale=0,
+    strong=0,
+    gamma=0,
+    dark=0,
+    negative=0,
+    sides=0,
+    filmed=0,
+    subtitle=0,
     bars=0,
     boxes=0,
     text=0,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from torch import Tensor
 
 from visil.compare.visil import ViSiL
@@ -19,8 +20,10 @@ from visil.training.checkpoint import LAST
 from visil.training.config import FrameStage, Part
 from visil.training.footage import ArrayFootage
 from visil.training.frame_bank import FrameBank
-from visil.training.frames import accuracy, draw_views, schedule, train_frames, views_ahead
+from visil.training.frames import PLAIN, accuracy, draw_views, schedule, train_frames, views_ahead
 from visil.training.losses import frame_info_nce, frame_triplet_loss, spread_loss
+from visil.training.pictures import Pictures, read_pictures
+from visil.training.starting_model import widened
 from visil.video import Sampling
 
 SIDE = 32
@@ -333,3 +336,85 @@ def test_a_model_without_whitening_is_refused(bank: FrameBank) -> None:
     config = presets.VISIL_F.replaced(backbone="efficientnet-lite0", stages=(1, 2))
     with pytest.raises(UsageError, match="whitening"):
         train_frames(ViSiL(config), bank, FrameStage(steps=1, batch=2))
+
+
+# ---------------------------------------------------------------- pictures beside the videos
+
+
+def some_pictures(kinds: list[str]) -> Pictures:
+    """Pictures of one colour each, by their number."""
+    images = torch.arange(len(kinds), dtype=torch.uint8)[:, None, None, None].expand(-1, SIDE, SIDE, 3)
+    return Pictures(images.contiguous(), kinds, [], "made")
+
+
+def test_a_share_of_the_batch_are_pictures() -> None:
+    bank = FrameBank.read(footage(), pictures=some_pictures(["map"] * 20))
+    drawn = bank.draw(10, np.random.default_rng(0), pictured=0.6)
+    flat = (drawn.plain.flatten(1) == drawn.plain[:, 0, 0, :1]).all(dim=1)
+    assert flat.tolist() == [False] * 4 + [True] * 6
+    numbers = drawn.plain[flat][:, 0, 0, 0].tolist()
+    assert len(set(numbers)) == 6
+    assert torch.equal(drawn.plain[flat], drawn.edited[flat])
+
+
+def test_without_a_share_or_without_pictures_batches_are_as_before(bank: FrameBank) -> None:
+    plain = bank.draw(5, np.random.default_rng(3), twice=0.4, apart=1.0)
+    beside = FrameBank.read(footage(), pictures=some_pictures(["map"] * 3))
+    for other in (
+        beside.draw(5, np.random.default_rng(3), twice=0.4, apart=1.0),
+        bank.draw(5, np.random.default_rng(3), twice=0.4, apart=1.0, pictured=0.6),
+    ):
+        assert torch.equal(plain.plain, other.plain)
+        assert torch.equal(plain.edited, other.edited)
+
+
+def test_kinds_are_drawn_by_the_square_root_of_their_number() -> None:
+    pictures = some_pictures(["photo"] * 100 + ["map"] * 4)
+    assert pictures.weights.sum() == pytest.approx(1)
+    assert pictures.weights[100:].sum() == pytest.approx(2 / (10 + 2))
+
+
+def test_pictures_of_a_folder_are_read_as_frames_are(tmp_path: Path) -> None:
+    (tmp_path / "slide" / "deck").mkdir(parents=True)
+    (tmp_path / "photo").mkdir()
+    noise = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
+    for name in ("slide/deck/a.png", "photo/b.png", "c.png"):
+        Image.fromarray(noise).save(tmp_path / name)
+    Image.new("RGB", (40, 60), "white").save(tmp_path / "photo" / "blank.png")
+    (tmp_path / "photo" / "broken.jpg").write_bytes(b"junk")
+    (tmp_path / "photo" / "notes.txt").write_text("no picture")
+    found = read_pictures([str(tmp_path)], Sampling(resize=SIDE, crop=SIDE, fit="whole"))
+    assert sorted(found.kinds) == sorted(["slide", "photo", tmp_path.name])
+    assert found.images.shape == (3, SIDE, SIDE, 3)
+    assert [Path(path).name for path, _ in found.failed] == ["broken.jpg"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no pictures below"):
+        read_pictures([str(tmp_path / "empty")], Sampling())
+    with pytest.raises(FileError, match="is no folder of pictures"):
+        read_pictures([str(tmp_path / "c.png")], Sampling())
+
+
+def test_an_edited_view_always_shows_something() -> None:
+    """A small mark on white: most crops of it are plain, and those frames are learned from as they are."""
+    marked = torch.full((6, SIDE, SIDE, 3), 255, dtype=torch.uint8)
+    marked[:, 2:10, 2:10] = torch.tensor([[200, 30, 40]], dtype=torch.uint8)
+    pictures = Pictures(marked, ["slide"] * 6, [], "made")
+    bank = FrameBank.read(footage(), pictures=pictures)
+    stage = FrameStage(steps=1, batch=8, composite=0.0, pictures=0.7)
+    for step in range(20):
+        (views,) = draw_views(bank, stage, SIDE, 0, [step])
+        assert (views.edited.flatten(2).std(dim=2).amax(dim=1) > PLAIN).all()
+
+
+# ---------------------------------------------------------------- a model with more stages
+
+
+def test_more_stages_begin_with_the_same_features() -> None:
+    model = small_model()
+    model.whitening = widened(model, (0, 1))
+    pictures = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3), np.uint8))
+    wider = ViSiL(model.config.replaced(stages=(0, 1, 3)), with_backbone=False)
+    wider.backbone = model.backbone
+    wider.whitening = widened(model, (0, 1, 3))
+    with torch.no_grad():
+        torch.testing.assert_close(wider.features(pictures), model.features(pictures), atol=1e-5, rtol=0)

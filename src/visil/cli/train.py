@@ -20,6 +20,15 @@ def train(
     videos: Annotated[
         list[Path] | None, typer.Option("--videos", metavar="PATH", help="Videos or folders to learn from.")
     ] = None,
+    pictures: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--pictures",
+            metavar="FOLDER",
+            help="Pictures that frames are learned from as well; sub-folders are kinds. Without CONFIG: the "
+            "default model's own recipe.",
+        ),
+    ] = None,
     validation: Annotated[
         list[Path] | None,
         typer.Option(
@@ -52,15 +61,19 @@ def train(
     On several GPUs: torchrun --nproc-per-node 4 -m visil train CONFIG
     """
     from visil.cli.progress import training_progress
+    from visil.compare.loading import DEFAULT, default_folder
     from visil.training.config import TrainConfig
     from visil.training.config_file import read_train_config
     from visil.training.distributed import own_rank
     from visil.training.run import train as run
 
+    if config is None and pictures:  # as the default model was taught by pictures, from the default model on
+        config, model = default_folder() / "train-3.yaml", model or DEFAULT
     settings = read_train_config(config) if config is not None else TrainConfig()
     sections: dict[str, dict[str, Any]] = {
         "data": {
             "videos": tuple(map(str, videos)) if videos else None,
+            "pictures": tuple(map(str, pictures)) if pictures else None,
             "validation": tuple(map(str, validation)) if validation else None,
             "annotations": annotations and str(annotations),
             "triplets": triplets,

@@ -21,6 +21,8 @@ class DataConfig:
 
     videos: tuple[str, ...] = ()
     """Files and folders."""
+    pictures: tuple[str, ...] = ()
+    """Folders of pictures that the frame stage learns from beside the videos; sub-folders are kinds."""
     annotations: str | None = None
     """Which stretches of which videos show the same: the paper's first pool. None: made positives alone."""
     validation: tuple[str, ...] = ()
@@ -123,8 +125,10 @@ class FrameStage:
     """Share of edited views that are a picture in a picture or a split screen."""
     scale: tuple[float, float] = (0.3, 0.7)
     """Side of the small picture, as a share of the large one's."""
+    pictures: float = 0.6
+    """Share of the batch that are pictures (``data.pictures``), where there are any."""
     twice: float = 0.0
-    """Share of the batch that is a second moment of a video that is there already."""
+    """Share of the batch's frames of videos that is a second moment of a video that is there already."""
     apart: float = 1.5
     """Seconds between two such moments, at least."""
     shift: float = 0.0
@@ -141,6 +145,8 @@ class FrameStage:
             raise UsageError("frames: steps must be 0 or more, batch 2 or more, lr and temperature above 0")
         if not (0 <= self.composite <= 1 and 0 <= self.keep < 1 and 0 <= self.twice <= 0.5):
             raise UsageError("frames: composite lies in [0, 1], keep in [0, 1), twice in [0, 0.5]")
+        if not 0 <= self.pictures < 1:
+            raise UsageError("frames: pictures lies in [0, 1)")
         if min(self.spread, self.shift, self.apart, self.strength, self.margin) < 0 or self.fps <= 0:
             raise UsageError("frames: spread, shift, apart, strength and margin are 0 or more, fps above 0")
         if not self.learn or not set(self.learn) <= {"backbone", "whitening"}:
@@ -186,6 +192,8 @@ class TrainConfig:
         _require(
             0 <= loss.hard_negative < math.inf, "loss.hard_negative must be 0 or more", loss.hard_negative
         )
+        if data.pictures and not self.frames.steps:
+            raise UsageError("pictures teach the frame stage: set frames.steps")
         _at_least("optim.epochs", optim.epochs, 0 if self.frames.steps else 1)
         _at_least("optim.batch", optim.batch, 1)
         _at_least("optim.warmup", optim.warmup, 0)

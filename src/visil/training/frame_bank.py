@@ -15,6 +15,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.matching.blank import blank_frames
 from visil.training.footage import Footage
+from visil.training.pictures import Pictures
 
 THUMB = 16
 """Side of the small pictures by which frames of one video are told apart."""
@@ -36,12 +37,24 @@ class Drawn:
 
 
 class FrameBank:
-    """Frames uint8 [N, H, W, 3] on the device, their times, and how many belong to each video in turn."""
+    """Frames uint8 [N, H, W, 3] on the device, their times, and how many belong to each video in turn.
 
-    def __init__(self, images: Tensor, times: NDArray[np.float64], lengths: Sequence[int]) -> None:
+    ``pictures`` stand behind them, each by itself.
+    """
+
+    def __init__(
+        self,
+        images: Tensor,
+        times: NDArray[np.float64],
+        lengths: Sequence[int],
+        pictures: Pictures | None = None,
+    ) -> None:
         if len(lengths) < 2 or min(lengths) < 1 or not sum(lengths) == len(images) == len(times):
             raise UsageError("frames of at least two videos are needed to learn from")
-        self.images = images
+        self.pictures = pictures
+        self.first_picture = len(images)
+        """Row of the first picture."""
+        self.images = images if pictures is None else torch.cat([images, pictures.images.to(images.device)])
         self.times = times
         self.lengths = np.array(lengths)
         self.starts = np.cumsum(self.lengths) - self.lengths
@@ -51,7 +64,13 @@ class FrameBank:
 
     @classmethod
     def read(
-        cls, footage: Footage, device: torch.device | str = "cpu", *, most: int = MOST, workers: int = 16
+        cls,
+        footage: Footage,
+        device: torch.device | str = "cpu",
+        pictures: Pictures | None = None,
+        *,
+        most: int = MOST,
+        workers: int = 16,
     ) -> FrameBank:
         """The frames of some footage, thinned out evenly to about ``most``.
 
@@ -70,7 +89,8 @@ class FrameBank:
         if not videos:
             raise UsageError("frames of at least two videos are needed to learn from")
         images, times = zip(*videos, strict=True)
-        return cls(torch.cat(images).to(device), np.concatenate(times), [len(part) for part in images])
+        lengths = [len(part) for part in images]
+        return cls(torch.cat(images).to(device), np.concatenate(times), lengths, pictures)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -83,13 +103,16 @@ class FrameBank:
         twice: float = 0.0,
         apart: float = 1.5,
         shift: float = 0.0,
+        pictured: float = 0.0,
     ) -> Drawn:
-        """Frames of different videos, at most ``count``.
+        """Frames of different videos, at most ``count``; a share ``pictured`` are pictures, where there are any.
 
-        A share ``twice`` are a second moment of a video that is there already, ``apart`` seconds or more from the
-        first and to be told from it: the hardest strangers there are. The edited frame lies up to ``shift`` seconds
-        beside the plain one, as two samplings of one video do.
+        A share ``twice`` of the videos' are a second moment of a video that is there already, ``apart`` seconds or more
+        from the first and to be told from it: the hardest strangers there are. The edited frame lies up to ``shift``
+        seconds beside the plain one, as two samplings of one video do.
         """
+        pictures = self._some_pictures(round(count * pictured), rng)
+        count -= len(pictures)
         seconds = round(count * twice)
         order = rng.permutation(len(self))
         rows = [int(self.starts[v] + rng.integers(self.lengths[v])) for v in order[: count - seconds]]
@@ -101,7 +124,15 @@ class FrameBank:
         spare = order[count - seconds :][: count - len(rows)]
         rows += [int(self.starts[v] + rng.integers(self.lengths[v])) for v in spare]
         beside = [self._beside(row, shift, rng) for row in rows]
-        return Drawn(self._at(rows), self._at(beside))
+        return Drawn(self._at(rows + pictures), self._at(beside + pictures))
+
+    def _some_pictures(self, count: int, rng: np.random.Generator) -> list[int]:
+        """Rows of different pictures of all kinds."""
+        if self.pictures is None or not count:
+            return []
+        weights = self.pictures.weights
+        chosen = rng.choice(len(weights), min(count, len(weights)), replace=False, p=weights)
+        return [self.first_picture + int(picture) for picture in chosen]
 
     def _at(self, rows: Sequence[int]) -> Tensor:
         return self.images[torch.tensor(rows, device=self.images.device)]

@@ -36,6 +36,9 @@ AHEAD = 2
 TOGETHER = 4
 """Batches whose views are made at once on a GPU: edits of 256 pictures are too small to keep it busy."""
 
+PLAIN = 0.03
+"""Spread of a channel's values, of 1, below which an edited view shows nothing to learn from."""
+
 EVERY = 20
 """Steps between lines of the log."""
 
@@ -56,7 +59,15 @@ def draw_views(bank: FrameBank, stage: FrameStage, side: int, seed: int, steps: 
     """
     rngs = [np.random.default_rng([seed, step]) for step in steps]
     drawn = [
-        bank.draw(stage.batch, rng, twice=stage.twice, apart=stage.apart, shift=stage.shift) for rng in rngs
+        bank.draw(
+            stage.batch,
+            rng,
+            twice=stage.twice,
+            apart=stage.apart,
+            shift=stage.shift,
+            pictured=stage.pictures,
+        )
+        for rng in rngs
     ]
     counts = [len(part.plain) for part in drawn]
     own = [rng.integers(0, 1 << 62, (3, count)) for rng, count in zip(rngs, counts, strict=True)]
@@ -67,7 +78,9 @@ def draw_views(bank: FrameBank, stage: FrameStage, side: int, seed: int, steps: 
         torch.from_numpy(rng.random(count) < stage.composite) for rng, count in zip(rngs, counts, strict=True)
     ]
     plain = Mild()(_as_clips(torch.cat([part.plain for part in drawn])), seeds[0].tolist())
-    edited = Heavy(stage.strength)(_as_clips(torch.cat([part.edited for part in drawn])), seeds[1].tolist())
+    as_drawn = _as_clips(torch.cat([part.edited for part in drawn]))
+    edited = Heavy(stage.strength)(as_drawn, seeds[1].tolist())
+    edited = torch.where(_shows_something(edited), edited, as_drawn)
     companions = [part.roll(turn, 0) for part, turn in zip(edited.split(counts), turns, strict=True)]
     rows = torch.cat(composed).nonzero()[:, 0]
     if len(rows):
@@ -262,6 +275,11 @@ def schedule(step: int, stage: FrameStage) -> float:
         return (step + 1) / stage.warmup
     along = (step - stage.warmup) / max(1, stage.steps - stage.warmup)
     return 0.01 + 0.99 * (1 + math.cos(math.pi * min(along, 1.0))) / 2
+
+
+def _shows_something(clips: Tensor) -> Tensor:
+    """Which clips [B, T, 3, H, W] are more than a plain surface, [B, 1, 1, 1, 1]: a crop of a slide may be white."""
+    return clips.std(dim=(1, 3, 4)).amax(dim=1)[:, None, None, None, None] > PLAIN
 
 
 def _as_clips(images: Tensor) -> Tensor:

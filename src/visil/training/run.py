@@ -8,7 +8,7 @@ from pathlib import Path
 
 from visil.compare.visil import ViSiL
 from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
-from visil.errors import ModelError, UsageError
+from visil.errors import ModelError, UsageError, printable
 from visil.files import make_folder
 from visil.model.config import read_config
 from visil.progress import Counted
@@ -20,6 +20,7 @@ from visil.training.embedding import SnippetEmbedder
 from visil.training.footage import Footage, RememberedFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frames import train_frames
+from visil.training.pictures import read_pictures
 from visil.training.starting_model import starting_model
 from visil.training.trainable import learning_parts
 from visil.training.trainer import Outcome, Step, stop_on_interrupt
@@ -109,8 +110,15 @@ def _frame_stage(
         sampling = replace(model.config.sampling, fps=config.frames.fps)
         counted = _counted(report, "reading frames")
         footage = CachedFootage(data.training.names, _cache(config), sampling, progress=counted)
-        bank = FrameBank.read(footage, model.device)
-        report(f"{len(bank.images)} frames of {len(bank)} videos to learn from first")
+        pictures = None
+        if config.data.pictures:
+            pictures = read_pictures(config.data.pictures, sampling, _counted(report, "reading pictures"))
+            for path, reason in pictures.failed:
+                report(f"left out: {printable(path)}: {reason}")
+        bank = FrameBank.read(footage, model.device, pictures)
+        report(f"{bank.first_picture} frames of {len(bank)} videos to learn from first")
+        if pictures is not None:
+            report(f"and {len(pictures.kinds)} pictures of {len(set(pictures.kinds))} kinds")
         done = train_frames(
             model,
             bank,
@@ -118,7 +126,7 @@ def _frame_stage(
             seed=config.seed,
             on_step=report,
             folder=folder,
-            identity=data.identity(),
+            identity=data.identity() | ({} if pictures is None else {"pictures": pictures.identity}),
             checkpoint_steps=config.checkpoint_steps,
             tensorboard=config.tensorboard,
             resume=resume,

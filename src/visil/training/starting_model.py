@@ -6,11 +6,13 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.model.presets import PRESETS
+from visil.model.whitening import Whitening
 from visil.training.config import TrainConfig
 from visil.video import Sampling
 
@@ -50,10 +52,42 @@ def starting_model(config: TrainConfig) -> Start:
     for part in ("whitening", "attention", "comparator"):
         _take_over(getattr(model, part), getattr(base, part))
     same = all(
-        getattr(settings, name) == getattr(base.config, name)
-        for name in ("stages", "dim", "pooling", "sampling")
+        getattr(settings, name) == getattr(base.config, name) for name in ("dim", "pooling", "sampling")
     )
+    if same and not is_preset and _adds_stages(base, settings.stages):
+        model.whitening = widened(base, settings.stages)
+    elif settings.stages != base.config.stages:
+        same = False
     return Start(model, model.whitening is not None and (is_preset or not same))
+
+
+def widened(base: ViSiL, stages: tuple[int, ...]) -> Whitening:
+    """The whitening of ``base`` for more stages: new channels count for nothing yet, so features stay the same.
+
+    Each stage's part of a region vector has the length 1/√(number of stages) (L_N-iMAC), which shrinks as stages are
+    added; the mean shrinks along, and unit vectors come out as before.
+    """
+    assert base.whitening is not None
+    assert base.backbone is not None
+    widths = [base.backbone.channels[stage] for stage in stages]
+    old = [base.backbone.channels[stage] for stage in base.config.stages]
+    means = dict(zip(base.config.stages, base.whitening.mean.split(old), strict=True))
+    axes = dict(zip(base.config.stages, base.whitening.projection.split(old), strict=True))
+    shrunk = (len(old) / len(widths)) ** 0.5
+    dim = base.whitening.dim
+    mean = [
+        means[s] * shrunk if s in means else torch.zeros(width)
+        for s, width in zip(stages, widths, strict=True)
+    ]
+    projection = [
+        axes[s] if s in axes else torch.zeros(width, dim) for s, width in zip(stages, widths, strict=True)
+    ]
+    return Whitening(torch.cat(mean), torch.cat(projection))
+
+
+def _adds_stages(base: ViSiL, stages: tuple[int, ...]) -> bool:
+    more = set(stages) > set(base.config.stages)
+    return more and base.whitening is not None and base.backbone is not None
 
 
 def _sampling(config: TrainConfig, base: Sampling) -> Sampling:

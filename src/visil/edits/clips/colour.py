@@ -51,6 +51,16 @@ def adjust(
     return (mixed + offset[:, None, :, None, None]).clamp(0, 1)
 
 
+def gamma(clips: Tensor, exponents: Tensor) -> Tensor:
+    """Every value to a power: below 1 lightens the shadows, above 1 darkens them."""
+    return clips.clamp(0, 1) ** exponents.to(clips)[:, None, None, None, None]
+
+
+def negative(clips: Tensor) -> Tensor:
+    """Light becomes dark, and each colour its opposite."""
+    return 1 - clips
+
+
 def _towards_grey(amounts: Tensor) -> Tensor:
     """[B] → [B, 3, 3]: identity at 0, the grey value in every channel at 1."""
     identity = torch.eye(3, device=amounts.device, dtype=amounts.dtype)

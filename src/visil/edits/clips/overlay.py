@@ -1,15 +1,18 @@
-"""Things laid over the picture or beside it: text, signs and logos, boxes, bars along the edges, another clip.
+"""Things laid over the picture or beside it: text, signs, boxes, bars, blurred sides, another clip, a screen's stripes.
 
 The functions that put two clips into one picture also tell the share of the picture that still shows the clip, [B].
 """
 
 from __future__ import annotations
 
+from math import pi
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from visil.edits.clips.geometry import combine, crop, points, project, rotation, scaling, window
+from visil.edits.clips.quality import blur
 from visil.errors import UsageError
 
 
@@ -102,6 +105,47 @@ def split_screen(
         in_part = points(place, clips)[1]
         result = torch.where(in_part[:, None, None], seen, result)
     return result, share.to(clips)
+
+
+def blurred_sides(
+    clips: Tensor, shares: Tensor, upright: Tensor, cropped: Tensor, sigmas: Tensor, light: Tensor
+) -> Tensor:
+    """The clip in a band across the middle, itself enlarged, blurred and darkened on both sides of it.
+
+    As phones' clips are shown on wide screens (``upright``, bool [B]: a band from top to bottom) and wide ones on
+    phones. The band is so wide in shares of the frame; it shows all of the clip, or where ``cropped`` its middle.
+    """
+    whole, zero = torch.ones_like(shares), torch.zeros_like(shares)
+    middle = (1 - shares) / 2
+    upright, cropped = upright[:, None, None], cropped[:, None, None]
+    part = torch.where(upright, crop(middle, zero, shares, whole), crop(zero, middle, whole, shares))
+    across = torch.where(upright, crop(zero, middle, whole, shares), crop(middle, zero, shares, whole))
+    band = torch.where(upright, window(middle, zero, shares, whole), window(zero, middle, whole, shares))
+    everything = crop(zero, zero, whole, whole)
+    sides = blur(project(clips, across)[0], sigmas) * light.to(clips)[:, None, None, None, None]
+    shown, _ = project(clips, combine([torch.where(cropped, part, everything), band]))
+    return torch.where(points(band, clips)[1][:, None, None], shown, sides)
+
+
+def moire(clips: Tensor, waves: Tensor, phases: Tensor, depth: Tensor) -> Tensor:
+    """Stripes of interference between a screen's pixels and a camera's, another for each colour.
+
+    ``waves`` [B, 2] are waves across and down the picture, ``phases`` [B, 3] shares of a turn, ``depth`` [B] how much
+    of the light they take at most.
+    """
+    x, y = _centres(clips)
+    across, down = waves.to(clips).unbind(1)
+    turn = across[:, None, None] * x + down[:, None, None] * y[:, None]
+    angle = 2 * pi * (turn[:, None] + phases.to(clips)[:, :, None, None])
+    return clips * (1 - depth.to(clips)[:, None, None, None, None] * (1 + angle.cos())[:, None] / 2)
+
+
+def uneven_light(clips: Tensor, slope: Tensor) -> Tensor:
+    """Light that falls off in one direction: times 1 + ``slope`` [B, 2] · (x, y), both from -1 to 1."""
+    x, y = _centres(clips)
+    right, down = slope.to(clips)[:, :, None, None].unbind(1)
+    light = 1 + right * (2 * x - 1) + down * (2 * y - 1)[:, None]
+    return (clips * light[:, None, None]).clamp(0, 1)
 
 
 def _same_shape(clips: Tensor, other: Tensor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -101,6 +102,8 @@ class Mild:
 class Heavy:
     """A chain of crop, turn, tilt, flip, colour, things laid over and loss of quality, each with its probability.
 
+    Among them what people really do: a wide clip on a phone with blurred sides, a phone that films a screen, subtitles.
+
     ``strength`` scales every probability and how far crops, turns and colours go: 0 changes nothing.
     """
 
@@ -131,6 +134,24 @@ class Heavy:
     tint: float = 0.2
     gain: float = 0.4
     grayscale: float = 0.1
+    strong: float = 0.15
+    """Probability of colours that are far from the original's: any hue, twice or a third of light and contrast."""
+    strongly: Range = (0.35, 2.2)
+    gamma: float = 0.15
+    exponent: Range = (0.4, 2.5)
+    dark: float = 0.05
+    darkness: Range = (0.08, 0.35)
+    """What is left of the light."""
+    negative: float = 0.04
+    sides: float = 0.08
+    """Probability of a band across the middle with blurred sides."""
+    band: Range = (0.3, 0.65)
+    filmed: float = 0.08
+    """Probability of a screen's stripes and of uneven light."""
+    waves: float = 60.0
+    stripes: Range = (0.05, 0.35)
+    falloff: float = 0.35
+    subtitle: float = 0.12
     bars: float = 0.1
     bar_width: Range = (0.03, 0.2)
     boxes: float = 0.15
@@ -149,8 +170,8 @@ class Heavy:
     """Side of a mosaic's blocks, pixels of a picture 224 wide."""
     blur: float = 0.2
     blur_sigma: Range = (0.6, 3.0)
-    lower: float = 0.15
-    resolution: Range = (0.2, 0.6)
+    lower: float = 0.25
+    resolution: Range = (0.12, 0.6)
     noise: float = 0.15
     noise_sigma: Range = (0.02, 0.15)
     recompress: float = 0.4
@@ -163,6 +184,7 @@ class Heavy:
         draws = Draws(seeds)
         clips = self._moved(clips, draws)
         clips = self._coloured(clips, draws)
+        clips = self._framed(clips, draws)
         clips = self._covered(clips, draws)
         return self._degraded(clips, draws)
 
@@ -203,20 +225,41 @@ class Heavy:
             for reach in (self.brightness, self.contrast, self.saturation)
         ]
         hue = only(jitter, draws.uniform(self._either_way(self.hue)), 0)
+        strong = self._chance(draws, self.strong)
+        low, high = (log(bound) * min(self.strength, 1) for bound in self.strongly)
+        factors = [torch.where(strong, draws.uniform((low, high)).exp(), factor) for factor in factors]
+        hue = torch.where(strong, draws.uniform((-180.0, 180.0)), hue)
         mixture = draws.block(9).reshape(-1, 3, 3)
         share = self._drawn(draws, self.mix, (0.0, min(self.mixing * self.strength, 1)), 0)[:, None, None]
         mixing = (1 - share) * torch.eye(3).double() + share * mixture / mixture.sum(dim=2, keepdim=True)
         tinted = self._chance(draws, self.tint)[:, None]
         gains = only(tinted, 1 + (2 * draws.block(3) - 1) * min(self.gain * self.strength, 0.9), 1)
-        return colour.adjust(
+        dark = self._drawn(draws, self.dark, self.darkness, 1)
+        clips = colour.adjust(
             clips,
-            mixing=gains[:, :, None] * mixing,
+            mixing=dark[:, None, None] * gains[:, :, None] * mixing,
             brightness=factors[0],
             contrast=factors[1],
             saturation=factors[2],
             hue=hue,
             grayscale=self._chance(draws, self.grayscale).double(),
         )
+        exponents = draws.uniform((log(self.exponent[0]), log(self.exponent[1]))).exp()
+        clips = on_chosen(clips, self._chance(draws, self.gamma), colour.gamma, exponents)
+        return on_chosen(clips, self._chance(draws, self.negative), colour.negative)
+
+    def _framed(self, clips: Tensor, draws: Draws) -> Tensor:
+        """A band with blurred sides; a screen as a camera sees it."""
+        pixels = clips.shape[-1] / REFERENCE_WIDTH
+        band = (draws.uniform(self.band), draws.chance(0.5), draws.chance(0.3))
+        sigmas, light = draws.uniform((4.0, 12.0)) * pixels, draws.uniform((0.5, 1.0))
+        chosen = self._chance(draws, self.sides)
+        clips = on_chosen(clips, chosen, overlay.blurred_sides, *band, sigmas, light)
+        filmed = self._chance(draws, self.filmed)
+        waves, phases = (2 * draws.block(2) - 1) * self.waves, draws.block(3)
+        clips = on_chosen(clips, filmed, overlay.moire, waves, phases, draws.uniform(self.stripes))
+        slope = (2 * draws.block(2) - 1) * self.falloff
+        return on_chosen(clips, filmed, overlay.uneven_light, slope)
 
     def _covered(self, clips: Tensor, draws: Draws) -> Tensor:
         for _ in range(2):
@@ -230,7 +273,9 @@ class Heavy:
             )
         for _ in range(2):
             clips = self._pasted(clips, draws, self.sign, stamps.signs(clips.device), self.sign_width)
-        clips = self._pasted(clips, draws, self.logo, stamps.signs(clips.device), (0.1, 0.2), corner=True)
+        clips = self._pasted(clips, draws, self.logo, stamps.signs(clips.device), (0.1, 0.2), "corner")
+        lines = stamps.texts(clips.device)
+        clips = self._pasted(clips, draws, self.subtitle, lines, (0.5, 0.95), "below", tint=True)
         both, first = draws.chance(0.7), draws.chance(0.5)
         across, widths = (
             draws.choice(3),
@@ -250,16 +295,18 @@ class Heavy:
         probability: float,
         bank: Tensor,
         widths: Range,
+        where: Literal["anywhere", "corner", "below"] = "anywhere",
         tint: bool = False,
-        corner: bool = False,
     ) -> Tensor:
         chosen = self._chance(draws, probability)
         which = draws.choice(len(bank))
         size = draws.uniform(widths)
         place = draws.block(2)
-        if corner:
+        if where == "below":
+            place = torch.stack([0.5 + 0 * size, 0.8 + 0.15 * place[:, 1]], dim=1)
+        elif where == "corner":
             place = torch.where(place < 0.5, 0.03 + size[:, None] / 2, 0.97 - size[:, None] / 2)
-        degrees = only(draws.chance(0.0 if corner else 0.4), draws.uniform((-45.0, 45.0)), 0)
+        degrees = only(draws.chance(0.4 if where == "anywhere" else 0.0), draws.uniform((-45.0, 45.0)), 0)
         opacity = only(draws.chance(0.4), draws.uniform((0.4, 1.0)), 1)
         colours = only((draws.chance(0.5) & torch.tensor(tint))[:, None], draws.block(3), 1)
 
