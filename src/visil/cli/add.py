@@ -72,7 +72,7 @@ def add(
     from visil.collection import Index
     from visil.collection.adding import decode_fast
     from visil.collection.discover import read_list, read_list_file
-    from visil.model.codes import checked
+    from visil.model.code_kinds import checked
     from visil.video.decoders import decode_with
 
     wanted: list[str] = []

@@ -26,7 +26,7 @@ PRECISION_VARIABLE = "VISIL_PRECISION"
 
 
 class CodesName(StrEnum):
-    """``visil.model.codes.Codes``, which would take torch to import."""
+    """``visil.model.code_kinds.Codes`` as Typer takes them."""
 
     fp16 = "fp16"
     int8 = "int8"

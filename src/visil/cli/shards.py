@@ -40,7 +40,7 @@ def create(
 ) -> None:
     """A new sharded collection, empty or with all that another one knows; nothing is embedded again."""
     from visil.collection.shards.create import create as make
-    from visil.model.codes import checked
+    from visil.model.code_kinds import checked
 
     if (shards is None) == (not at):
         raise UsageError("say how many shards (--shards 4), or where each of them is (--at), not both")

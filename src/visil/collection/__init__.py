@@ -1,12 +1,33 @@
-"""A collection of videos: what is in it, what it shares, and where."""
+"""A collection of videos: what is in it, what it shares, and where; imported on first use, as :mod:`visil` is."""
 
-from visil.collection.background import Background
-from visil.collection.catalogue import Failure, Video
-from visil.collection.duplicates import Duplicates, Group, Pair
-from visil.collection.index import Index
-from visil.collection.intake import AddProgress, AddReport
-from visil.collection.search import Hit
-from visil.collection.state import IndexInfo, Problem
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from visil.collection.background import Background
+    from visil.collection.catalogue import Failure, Video
+    from visil.collection.duplicates import Duplicates, Group, Pair
+    from visil.collection.index import Index
+    from visil.collection.intake import AddProgress, AddReport
+    from visil.collection.search import Hit
+    from visil.collection.state import IndexInfo, Problem
+
+_HOME = {
+    "AddProgress": "intake",
+    "AddReport": "intake",
+    "Background": "background",
+    "Duplicates": "duplicates",
+    "Failure": "catalogue",
+    "Group": "duplicates",
+    "Hit": "search",
+    "Index": "index",
+    "IndexInfo": "state",
+    "Pair": "duplicates",
+    "Problem": "state",
+    "Video": "catalogue",
+}
 
 __all__ = [
     "AddProgress",
@@ -22,3 +43,9 @@ __all__ = [
     "Problem",
     "Video",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"visil.collection.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'visil.collection' has no attribute {name!r}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from visil.collection.candidates import CandidateIndex
-from visil.collection.catalogue import Catalogue, Video
 from visil.collection.lock import exclusive
-from visil.collection.store import PartFeatures
+
+if TYPE_CHECKING:
+    from visil.collection.catalogue import Catalogue, Video
+    from visil.collection.store import PartFeatures
 
 LOCK = "frames.lock"
 

@@ -13,19 +13,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
 
-from visil.collection.catalogue import Video
-from visil.collection.store import Features
 from visil.errors import IndexFolderError
 from visil.files import delete_unless_in_use
-from visil.model.features import VideoFeatures
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from visil.collection.catalogue import Video
+    from visil.collection.store import Features
+    from visil.model.features import VideoFeatures
 
 FLAT_FRAMES = 200_000
 """Up to so many frames the index is exact (8-bit, no training); beyond, it is IVF-PQ."""
@@ -58,7 +59,9 @@ Ranks = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
     """One unit vector a frame, the mean of its regions; blank frames have no say, and so none."""
-    return F.normalize(_shown(video).float().mean(dim=1), dim=1).numpy()
+    from torch.nn.functional import normalize
+
+    return normalize(_shown(video).float().mean(dim=1), dim=1).numpy()
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class Probes:
         A copy that is a small picture in the query's frame looks like the whole of its original: there a region
         finds what the mean of all regions does not.
         """
+        import torch
+
         whole = frame_vectors(video)
         frames = np.arange(len(whole))
         shown = _shown(video)
@@ -84,7 +89,7 @@ class Probes:
             return cls(whole, frames)
         chosen = np.linspace(0, len(whole) * regions - 1, room).round().astype(np.int64)
         flat = shown.flatten(0, 1)[torch.from_numpy(chosen)].float()
-        parts = F.normalize(flat, dim=1).numpy()
+        parts = torch.nn.functional.normalize(flat, dim=1).numpy()
         return cls(np.concatenate([whole, parts]), np.concatenate([frames, chosen // regions]))
 
 

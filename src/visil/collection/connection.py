@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from visil.collection.part import Part
-from visil.compare.visil import ViSiL
+
+if TYPE_CHECKING:
+    from visil.compare.visil import ViSiL
 
 CHANGES = {
     *("clear_leftovers", "drop", "keep", "remove", "settle", "verify"),

@@ -8,19 +8,21 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from visil.collection.background import Background
-from visil.collection.candidates import Probes
-from visil.collection.catalogue import Video
 from visil.collection.groups import Shared, common_stretches, components, links
 from visil.collection.keep_advice import worth_keeping
-from visil.collection.parts import AnyCatalogue, Parts
-from visil.collection.search import Hit
-from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment
-from visil.model.features import VideoFeatures
-from visil.progress import OnPairs
+
+if TYPE_CHECKING:
+    from visil.collection.background import Background
+    from visil.collection.candidates import Probes
+    from visil.collection.catalogue import Video
+    from visil.collection.parts import AnyCatalogue, Parts
+    from visil.collection.search import Hit
+    from visil.matching.calibration import Verdict
+    from visil.model.features import VideoFeatures
+    from visil.progress import OnPairs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -14,16 +14,19 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from visil.collection.lock import lock_open_file
 from visil.errors import IndexFolderError, os_reason
 from visil.files import place_open_file
-from visil.model.codes import Codes, encode
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from visil.model.code_kinds import Codes
 
 DTYPES: dict[Codes, str] = {"fp16": "F16", "int8": "I8", "binary": "U8"}
 """Of vectors or codes, as safetensors names them."""
@@ -62,6 +65,8 @@ class FeatureWriter:
 
     def append(self, vectors: Tensor, timestamps: NDArray[np.float64], blank: Tensor) -> None:
         """Some frames more: [t, R, C], [t] and which are blank [t]."""
+        from visil.model.codes import encode
+
         coded = encode(vectors, self.codes)
         self._blank.append(blank)
         if coded.scales is not None:
@@ -82,6 +87,8 @@ class FeatureWriter:
 
     def seal(self, duration: float) -> int:
         """Write the header and bring everything to the disk. Returns the number of frames."""
+        import torch
+
         assert self._shape is not None, "a video has at least one frame"
         coded = self.codes != "fp16"
         times = np.concatenate(self._times).astype("<f8").tobytes()

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from visil.collection.catalogue import Catalogue, Video
 from visil.collection.lock import exclusive
 from visil.collection.sign_file import Record, SignFile, Signs, clear_leftovers
-from visil.collection.sign_scores import sign_scores
 from visil.collection.store import CHUNK, PartFeatures
-from visil.compare.matches import Common, check
-from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, ModelError, UsageError
-from visil.model.codes import encode
-from visil.model.features import VideoFeatures
-from visil.progress import OnCount
+
+if TYPE_CHECKING:
+    from visil.collection.catalogue import Catalogue, Video
+    from visil.compare.matches import Common
+    from visil.compare.visil import ViSiL
+    from visil.model.features import VideoFeatures
+    from visil.progress import OnCount
 
 FILE = "first-look.signs"
 LOCK = "first-look.lock"
@@ -87,6 +87,8 @@ class FirstLook:
             self._extend(self._keep_here, progress)
 
     def _extend(self, keep: Callable[[Record], object], progress: OnCount | None) -> None:
+        from visil.compare.matches import check
+
         missing = self._missing()
         for done, (video, features) in enumerate(self.store.readable(self._videos(missing)), 1):
             try:
@@ -135,6 +137,11 @@ class FirstLook:
         self, query: VideoFeatures, common: Common | None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers of all videos, and how much each looks like a query: see :mod:`visil.collection.sign_scores`."""
+        import torch
+
+        from visil.collection.sign_scores import sign_scores
+        from visil.compare.matches import check
+
         check(self.model, query, "query")
         if common is not None and query.blank is not None:
             common = common[~query.blank.cpu().numpy()]
@@ -146,6 +153,10 @@ class FirstLook:
 
 def signs_of(video: VideoFeatures) -> Signs:
     """Of the frames that are not blank; some frames at a time, so that a long video need not be in memory."""
+    import torch
+
+    from visil.model.codes import encode
+
     parts = []
     for start in range(0, len(video), CHUNK):
         part = slice(start, start + CHUNK)

@@ -10,33 +10,39 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from visil.collection.adding import Decode, LocalEngine
-from visil.collection.background import SAMPLE, Background
 from visil.collection.candidates import Probes
-from visil.collection.catalogue import Judgement, Video
-from visil.collection.connection import Connect
 from visil.collection.discover import discover
-from visil.collection.duplicates import Duplicates, Group, find_duplicates
+from visil.collection.duplicates import find_duplicates
 from visil.collection.first_look import check_first_look
 from visil.collection.identity import stamp_of
-from visil.collection.intake import AddReport, Engine, Intake, OnProgress
+from visil.collection.intake import Intake
 from visil.collection.part import Part
-from visil.collection.parts import AnyCatalogue, Parts, SinglePart
-from visil.collection.search import Hit, best_of
+from visil.collection.parts import SinglePart
+from visil.collection.search import best_of
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.shards.parts import ShardedParts
-from visil.collection.state import IndexInfo, Problem
-from visil.collection.store import Features
-from visil.compare.visil import ViSiL
+from visil.collection.state import IndexInfo
 from visil.errors import IndexFolderError, ModelError, UsageError
-from visil.kernels.cores import usable_cores
-from visil.model.codes import Codes
-from visil.model.features import VideoFeatures
-from visil.progress import OnPairs
+
+if TYPE_CHECKING:
+    from visil.collection.adding import Decode
+    from visil.collection.background import Background
+    from visil.collection.catalogue import Judgement, Video
+    from visil.collection.connection import Connect
+    from visil.collection.duplicates import Duplicates, Group
+    from visil.collection.intake import AddReport, Engine, OnProgress
+    from visil.collection.parts import AnyCatalogue, Parts
+    from visil.collection.search import Hit
+    from visil.collection.state import Problem
+    from visil.collection.store import Features
+    from visil.compare.visil import ViSiL
+    from visil.model.code_kinds import Codes
+    from visil.model.features import VideoFeatures
+    from visil.progress import OnPairs
 
 CANDIDATES = 100
 """Videos that a search compares exactly, at the least."""
@@ -155,6 +161,9 @@ class Index:
             self.parts.connection.each("clear_leftovers")
             intake = Intake(self.parts, reference=reference, progress=progress)
             if engine is None:
+                from visil.collection.adding import LocalEngine
+                from visil.kernels.cores import usable_cores
+
                 engine = LocalEngine(workers=workers or usable_cores(), decode=decode)
             try:
                 return intake.run(engine, list(discover(paths)))
@@ -201,6 +210,8 @@ class Index:
 
     def _sampled(self) -> Background:
         """From all parts together; which order videos came in, and where they are, makes no difference."""
+        from visil.collection.background import SAMPLE, Background
+
         chosen = self.catalogue.sample(SAMPLE)
         asked = self.parts.by_place(video.number for video in chosen)
         answers = self.parts.connection.some(
@@ -253,6 +264,8 @@ class Index:
 
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
         """Features of a query; those of a video that is in the collection are not made again."""
+        from visil.model.features import VideoFeatures
+
         if isinstance(query, VideoFeatures):
             return query
         name = os.fspath(query)

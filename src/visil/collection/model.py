@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from visil.compare.loading import load
-from visil.compare.visil import ViSiL
 from visil.errors import ModelError
+
+if TYPE_CHECKING:
+    from visil.compare.visil import ViSiL
 
 
 class Facts(Protocol):
@@ -51,6 +52,8 @@ class CollectionModel:
         return self._model
 
     def _checked(self) -> ViSiL:
+        from visil.compare.visil import ViSiL
+
         wanted, known = self._wanted, self._facts.fact("model")
         model = wanted if isinstance(wanted, ViSiL) else load(wanted or self._facts.fact("model_source"))
         fingerprint = model.fingerprint()
@@ -66,3 +69,10 @@ class CollectionModel:
                 "open it with that model, or make a new collection"
             )
         return model
+
+
+def load(name: str | None) -> ViSiL:
+    """:func:`visil.load`, imported when a model is first needed."""
+    from visil.compare.loading import load as loaded
+
+    return loaded(name)

@@ -8,30 +8,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self
-
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
+from typing import TYPE_CHECKING, Self
 
 from visil.collection import entries
-from visil.collection.background import middle_frame
 from visil.collection.candidate_cache import CandidateCache, clear_leftovers
-from visil.collection.candidates import NEIGHBOURS, Candidate, CandidateIndex, Nearest, Probes
-from visil.collection.first_look import FILE, FirstLook, Look, clear_first_look
+from visil.collection.candidates import NEIGHBOURS, Nearest, Probes
+from visil.collection.first_look import FILE, FirstLook, clear_first_look
 from visil.collection.model import CollectionModel
 from visil.collection.remote_objects import is_url
 from visil.collection.remote_storage import RemoteStorage
-from visil.collection.search import Hit, best_of, compared, hit_of, rank
+from visil.collection.search import best_of, compared, hit_of, rank
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.state import PartFacts, Problem
 from visil.collection.storage import CATALOGUE, FolderStorage, Storage
 from visil.collection.transfers import Transfers
-from visil.compare.matches import Common
-from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
-from visil.model.codes import KINDS, Codes, checked
-from visil.model.features import VideoFeatures
+from visil.model.code_kinds import KINDS, checked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from visil.collection.candidates import Candidate, CandidateIndex
+    from visil.collection.first_look import Look
+    from visil.collection.search import Hit
+    from visil.compare.matches import Common
+    from visil.compare.visil import ViSiL
+    from visil.model.code_kinds import Codes
+    from visil.model.features import VideoFeatures
 
 
 class Part:
@@ -275,6 +280,8 @@ class Part:
 
     def middle_frames(self, numbers: Sequence[int]) -> dict[str, Tensor]:
         """One frame [R, C] of each of some videos, by id, those left out that are unreadable or blank."""
+        from visil.collection.background import middle_frame
+
         found: dict[str, Tensor] = {}
         for video, features in self.store.glimpses(self.catalogue.numbered(numbers).values()):
             frame = middle_frame(features)
@@ -295,7 +302,7 @@ class Part:
         if trouble is not None:
             return [Problem(CATALOGUE, trouble)]
         problems = [*self._damaged(repair, progress), *self._orphans(repair)]
-        if len(self) and not self.storage.candidates_sound(self.model.dim):
+        if len(self) and not self.storage.candidates_sound():
             problems.append(
                 Problem("frames.faiss", "the candidate cache is missing or damaged; it is made anew")
             )

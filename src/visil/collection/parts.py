@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from visil.collection.candidates import Candidate, Probes
 from visil.collection.catalogue import Catalogue
 from visil.collection.connection import Connection, LocalConnection
 from visil.collection.part import Part
 from visil.collection.shards.catalogue import ShardedCatalogue
-from visil.collection.state import Problem
-from visil.collection.store import Features
-from visil.compare.visil import ViSiL
-from visil.model.codes import Codes
-from visil.progress import OnCount
+
+if TYPE_CHECKING:
+    from visil.collection.candidates import Candidate, Probes
+    from visil.collection.state import Problem
+    from visil.collection.store import Features
+    from visil.compare.visil import ViSiL
+    from visil.model.code_kinds import Codes
+    from visil.progress import OnCount
 
 AnyCatalogue = Catalogue | ShardedCatalogue
 """Of one part, or of several."""
-
-"""Called with how many are done, and how many there are."""
 
 
 class Parts(Protocol):

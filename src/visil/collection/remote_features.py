@@ -17,18 +17,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from visil.collection.catalogue import Video
 from visil.collection.feature_writer import FeatureCopy, FeatureWriter
 from visil.collection.identity import Stamp
-from visil.collection.ranged import RangedFeatures
 from visil.collection.remote_cache import LocalCache
 from visil.collection.remote_catalogue import Placed, SnapshotDatabase
 from visil.collection.remote_objects import Answer, Objects
 from visil.collection.store import PartFeatures, clear_parts, features_in
 from visil.errors import IndexFolderError
-from visil.model.codes import Codes
-from visil.model.features import VideoFeatures
+
+if TYPE_CHECKING:
+    from visil.collection.catalogue import Video
+    from visil.model.code_kinds import Codes
+    from visil.model.features import VideoFeatures
 
 FOLDER = "features"
 
@@ -146,6 +148,8 @@ class RemoteFeatures(PartFeatures):
                 future.cancel()
 
     def _middle(self, video: str) -> VideoFeatures | None:
+        from visil.collection.ranged import RangedFeatures
+
         placed = self._placed(video)
         if placed.bytes <= SMALL or self.cache.has(placed.name):
             return self.read(video)

@@ -95,7 +95,7 @@ class RemoteStorage:
             self._changed = False
             self._shared.send(self.database.generation)
 
-    def candidates_sound(self, dim: int) -> bool:  # noqa: ARG002
+    def candidates_sound(self) -> bool:
         """See :meth:`Storage.candidates_sound`: this machine's own, made anew where need be."""
         return True
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from visil.collection.catalogue import Video
-from visil.collection.store import Features
-from visil.compare.matches import Common
-from visil.compare.visil import ViSiL
-from visil.matching.calibration import Verdict
-from visil.matching.localize import Segment
-from visil.matching.match import Match
-from visil.model.features import VideoFeatures
+if TYPE_CHECKING:
+    from visil.collection.catalogue import Video
+    from visil.collection.store import Features
+    from visil.compare.matches import Common
+    from visil.compare.visil import ViSiL
+    from visil.matching.calibration import Verdict
+    from visil.matching.localize import Segment
+    from visil.matching.match import Match
+    from visil.model.features import VideoFeatures
 
 
 @dataclass(frozen=True)

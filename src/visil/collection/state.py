@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from visil.collection.catalogue import Failure
-from visil.model.codes import Codes
+if TYPE_CHECKING:
+    from visil.collection.catalogue import Failure
+    from visil.model.code_kinds import Codes
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Storage(Protocol):
     def share_candidates(self) -> None:
         """Give the candidate cache to others, where they are better off with it."""
 
-    def candidates_sound(self, dim: int) -> bool:
+    def candidates_sound(self) -> bool:
         """Whether the candidate cache is in order."""
 
     def bytes(self) -> int:
@@ -77,7 +77,8 @@ class FolderStorage:
         if not (self.folder / CATALOGUE).is_file():
             make_folder(self.folder, create)
         self.catalogue = Catalogue(FileDatabase(self.folder / CATALOGUE))
-        self.store: PartFeatures = FeatureStore(self.folder / "features")
+        self._features = FeatureStore(self.folder / "features")
+        self.store: PartFeatures = self._features
         self.left_out: LeftOut = LeftOutFact(self.catalogue)
 
     @property
@@ -97,9 +98,11 @@ class FolderStorage:
     def share_candidates(self) -> None:
         """See :meth:`Storage.share_candidates`: it lies here."""
 
-    def candidates_sound(self, dim: int) -> bool:
-        """See :meth:`Storage.candidates_sound`."""
-        return CandidateIndex(self.folder, dim).load()
+    def candidates_sound(self) -> bool:
+        """See :meth:`Storage.candidates_sound`: as wide as the features are, without the network."""
+        widths = (self._features.channels(video.id) for video in self.catalogue.videos())
+        dim = next((width for width in widths if width is not None), None)
+        return dim is None or CandidateIndex(self.folder, dim).load()
 
     def bytes(self) -> int:
         """See :meth:`Storage.bytes`."""

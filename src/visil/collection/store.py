@@ -18,19 +18,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from visil.collection.catalogue import Video
-from visil.collection.feature_writer import FeatureCopy, FeatureWriter, bytes_of, description
+from visil.collection.feature_writer import FeatureCopy, FeatureWriter, description
 from visil.collection.identity import Stamp
 from visil.collection.lock import lock_open_file
 from visil.errors import IndexFolderError, printable
 from visil.files import delete_unless_in_use
-from visil.model.codes import Coded, Codes, checked, decode
-from visil.model.features import VideoFeatures
+from visil.model.code_kinds import checked
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from visil.collection.catalogue import Video
+    from visil.model.code_kinds import Codes
+    from visil.model.features import VideoFeatures
 
 logger = logging.getLogger("visil")
 
@@ -171,21 +173,34 @@ class FeatureStore(PartFeatures):
         if not file.exists():
             return "missing"
         try:
-            with safe_open(file, "pt") as opened:
+            with safe_open(file, "np") as opened:
                 metadata = opened.metadata()
                 expected = int(metadata["checksum"])
                 crc = 0
                 coded = "codes" in metadata
                 vectors = opened.get_slice("codes" if coded else "vectors")
-                for start in range(0, vectors.get_shape()[0], CHUNK):
-                    crc = zlib.crc32(bytes_of(vectors[start : start + CHUNK]), crc)
+                frames = vectors.get_shape()[0]
+                for start in range(0, frames, CHUNK):
+                    crc = zlib.crc32(vectors[start : min(start + CHUNK, frames)].tobytes(), crc)
                 for name in ("timestamps", "scales", "blank") if coded else ("timestamps", "blank"):
-                    crc = zlib.crc32(bytes_of(opened.get_tensor(name)), crc)
+                    crc = zlib.crc32(opened.get_tensor(name).tobytes(), crc)
                 if coded:
                     crc = zlib.crc32(description(metadata), crc)
         except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
             return f"damaged ({str(error).splitlines()[0][:80]})"
         return None if crc == expected else "damaged (its checksum differs)"
+
+    def channels(self, video: str) -> int | None:
+        """How wide a video's vectors are, by its file's header alone; None where that cannot be read."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(self.path(video), "np") as opened:
+                metadata = opened.metadata()
+                coded = "codes" in metadata
+                return int(metadata["channels"] if coded else opened.get_slice("vectors").get_shape()[-1])
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError):
+            return None
 
     def remove(self, video: str) -> None:
         """Delete a video's features."""
@@ -219,6 +234,8 @@ def features_in(file: Path, path: str | None = None) -> VideoFeatures:
     """The features in a file, of the video at ``path``."""
     from safetensors import SafetensorError, safe_open
 
+    from visil.model.features import VideoFeatures
+
     try:
         with safe_open(file, "pt") as opened:
             vectors, timestamps = _vectors(opened), opened.get_tensor("timestamps")
@@ -238,6 +255,10 @@ def _vectors(opened: Any) -> Tensor:
     if "codes" not in metadata:
         vectors: Tensor = opened.get_tensor("vectors")
         return vectors
+    import torch
+
+    from visil.model.codes import Coded, decode
+
     kind, channels = checked(metadata["codes"]), int(metadata["channels"])
     codes, scales = opened.get_slice("codes"), opened.get_tensor("scales")
     frames, regions, _ = codes.get_shape()

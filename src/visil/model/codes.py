@@ -15,17 +15,15 @@ What is kept is decoded to float16, and encoding that again gives the same codes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from visil.errors import UsageError
+from visil.model.code_kinds import KINDS, Codes, checked
 
-Codes = Literal["fp16", "int8", "binary"]
-
-KINDS: tuple[Codes, ...] = get_args(Codes)
+__all__ = ["KINDS", "Coded", "Codes", "checked", "decode", "encode"]
 
 STEPS = 127
 """Of int8 on each side of zero."""
@@ -41,14 +39,6 @@ class Coded:
     scales: Tensor | None
     """float16 [...]: one a vector; None for fp16."""
     channels: int
-
-
-def checked(kind: str) -> Codes:
-    """``kind``, if there is such a one."""
-    for known in KINDS:
-        if kind == known:
-            return known
-    raise UsageError(f"codes must be one of {', '.join(KINDS)}, not {kind!r}")
 
 
 def encode(vectors: Tensor, kind: Codes) -> Coded:

@@ -17,7 +17,7 @@ from visil.collection.shards.manifest import MOST, Manifest, ShardEntry, home
 from visil.collection.shards.members import check_alike
 from visil.collection.state import PartFacts
 from visil.errors import IndexFolderError, UsageError, os_reason
-from visil.model.codes import Codes, checked
+from visil.model.code_kinds import Codes, checked
 
 OnCopied = Callable[[int, int], None]
 """Called with videos copied, and videos in all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from visil.collection.connection import Connection
 from visil.collection.feature_writer import FeatureWriter
@@ -14,7 +14,9 @@ from visil.collection.shards.manifest import MOST, Manifest, home
 from visil.collection.state import PartFacts
 from visil.collection.store import Features
 from visil.errors import IndexFolderError, UsageError
-from visil.model.features import VideoFeatures
+
+if TYPE_CHECKING:
+    from visil.model.features import VideoFeatures
 
 
 class Members:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +27,11 @@ from visil.collection.shards.manifest import MOST, Manifest
 from visil.collection.shards.members import Members, ShardedFeatures, by_place, check_alike, number_of
 from visil.collection.state import PartFacts, Problem
 from visil.collection.store import Features
-from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError
-from visil.model.codes import Codes, checked
+from visil.model.code_kinds import Codes, checked
+
+if TYPE_CHECKING:
+    from visil.compare.visil import ViSiL
 
 
 class ShardedParts:
@@ -186,7 +189,7 @@ class ShardedParts:
 
     def verify(self, repair: bool, progress: Callable[[int, int], None] | None) -> list[Problem]:
         """See :meth:`Parts.verify`; problems name the shard they are in, ``progress`` counts shards."""
-        if self.connection.parts is not None:
+        if repair and self.connection.parts is not None:
             _ = self.model  # one for all of them
         problems: list[Problem] = []
         for place, name in enumerate(self.manifest.names):
