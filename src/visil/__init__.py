@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from visil.model.config import ViSiLConfig
     from visil.model.features import VideoFeatures
     from visil.model.formula import Formula
+    from visil.model.reader import ReaderConfig
     from visil.video import Frames, Sampling
 
 __version__ = "0.2.0"
@@ -64,6 +65,7 @@ _HOME = {
     "ModelError": "visil.errors",
     "Pair": "visil.collection",
     "Problem": "visil.collection",
+    "ReaderConfig": "visil.model.reader",
     "Sampling": "visil.video",
     "Scorer": "visil.kernels.scoring",
     "Segment": "visil.matching.localize",
@@ -98,6 +100,7 @@ __all__ = [
     "ModelError",
     "Pair",
     "Problem",
+    "ReaderConfig",
     "Sampling",
     "Scorer",
     "Segment",

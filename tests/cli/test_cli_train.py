@@ -134,3 +134,35 @@ def test_mistakes_are_one_line(videos: Path, tmp_path: Path) -> None:
         message = failure(*arguments)
         assert message.startswith(said)
         assert "\n" not in message
+
+
+def test_a_reader_is_learned_in_two_runs_the_second_without_footage(videos: Path, tmp_path: Path) -> None:
+    base, out = tmp_path / "base", tmp_path / "out"
+    assert (
+        CliRunner()
+        .invoke(app, ["fit-whitening", str(videos), "--out", str(base), "--stages", "0", "--dim", "8"])
+        .exit_code
+        == 0
+    )
+    shape = "shape: {hidden: 3, dilations: [1], window: 3}"
+    settings = tmp_path / "reader.yaml"
+    settings.write_text(
+        f"model: {{start: {base}, attention: none, comparator: none}}\noptim: {{epochs: 0}}\n"
+        f"reader: {{pieces: 6, epochs: 0, background: 4, {shape}}}\n"
+    )
+    arguments = ["--out", str(out), "--device", "cpu"]
+    done = CliRunner().invoke(app, ["train", str(settings), "--videos", str(videos), *arguments])
+    assert done.exit_code == 0, done.output
+    assert done.stdout == f"{out}: pairs are ready to learn a reader from\n"
+    settings.write_text(
+        f"model: {{start: {base}, attention: none, comparator: none}}\noptim: {{epochs: 0}}\n"
+        f"reader: {{pairs: {out / 'pairs.safetensors'}, epochs: 2, {shape}}}\n"
+    )
+    done = CliRunner().invoke(app, ["train", str(settings), *arguments])
+    assert done.exit_code == 0, done.output
+    assert " was best, mAP " in done.stdout
+    model = package.load(out)
+    assert model.config.reader is not None
+    assert model.compare(videos / "0.mp4", videos / "1.mp4").segments is not None
+    other = ["train", str(settings), "--model", "default", *arguments]
+    assert "another model" in failure(*other)

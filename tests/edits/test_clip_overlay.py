@@ -145,7 +145,9 @@ def test_blurred_sides_show_the_clip_in_a_band_and_itself_beside_it() -> None:
     args = (numbers(0.5, 0.5), torch.tensor([True, False]), torch.tensor([False, False]))
     framed = overlay.blurred_sides(clips, *args, numbers(2, 2), numbers(0.5, 1))
     upright, flat = framed[:, 0, 0]
-    assert torch.allclose(upright[:, 12:19], torch.tensor(0.0), atol=1e-4)  # all of the clip, pressed together
+    assert torch.allclose(
+        upright[:, 12:19], torch.tensor(0.0), atol=1e-4
+    )  # all of the clip, pressed together
     assert torch.allclose(upright[:, 22:29], torch.tensor(1.0), atol=1e-4)
     assert upright[:, 35:].mean() == pytest.approx(0.5, abs=0.02)  # its right half again, at half the light
     assert torch.allclose(flat[12:28, 24:38], torch.tensor(1.0), atol=1e-4)

@@ -177,7 +177,8 @@ def training_progress(quiet: bool = False) -> Iterator[Report]:
                     found = f"loss {loss:.3f}, found {fact.figures['accuracy']:.0%}"
                     show("frames", fact.done, fact.total, f"steps, {found}, {fact.rate:.0f} pairs/s, {data}")
                 else:
-                    figures = f"triplets, loss {loss:.4f}, {fact.rate:.1f}/s, {data}"
+                    items = "triplets" if fact.stage == "videos" else "pairs"
+                    figures = f"{items}, loss {loss:.4f}, {fact.rate:.1f}/s, {data}"
                     done = (fact.epoch - 1) * fact.total + fact.done
                     description = f"epoch {fact.epoch} of {fact.epochs}"
                     show("epochs", done, fact.epochs * fact.total, figures, description)

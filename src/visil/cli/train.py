@@ -5,12 +5,16 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from visil.cli.options import numbers
 from visil.cli.output import print_left_out
+
+if TYPE_CHECKING:
+    from visil.training.config import TrainConfig
+    from visil.training.trainer import Outcome
 
 
 def train(
@@ -88,13 +92,7 @@ def train(
     settings = replace(settings, **changed, **_given(top))
     with training_progress() as report:
         outcome = run(settings, resume=resume, report=report)
-    line = (
-        f"{settings.out}: epoch {outcome.best_epoch} was best, mAP {outcome.best_map:.3f} on held-out videos "
-        f"({outcome.start_map:.3f} before training)"
-    )
-    if not outcome.epochs:
-        figures = f"mAP {outcome.best_map:.3f} on held-out videos ({outcome.start_map:.3f} before training)"
-        line = f"{settings.out}: {figures}"
+    line = f"{settings.out}: {_words(outcome, settings)}"
     if outcome.stopped:
         line = f"stopped after step {outcome.steps}: the same command goes on from there"
     if own_rank() == 0:
@@ -127,6 +125,14 @@ def fit_whitening(
     print_left_out(result.failed)
     result.model.save_pretrained(out)
     typer.echo(f"{out}: {config.name}, fitted on {result.vectors} vectors of {result.videos} videos")
+
+
+def _words(outcome: Outcome, settings: TrainConfig) -> str:
+    """What a run that was not stopped came to."""
+    if settings.reader.wanted and not settings.reader.epochs:
+        return "pairs are ready to learn a reader from"
+    figures = f"mAP {outcome.best_map:.3f} on held-out videos ({outcome.start_map:.3f} before training)"
+    return f"epoch {outcome.best_epoch} was best, {figures}" if outcome.epochs else figures
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from visil.errors import IndexFolderError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Catalogue, Video
-    from visil.compare.matches import Common
+    from visil.compare.reading import Common
     from visil.compare.visil import ViSiL
     from visil.model.features import VideoFeatures
     from visil.progress import OnCount

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from visil.collection.candidates import Candidate, CandidateIndex
     from visil.collection.first_look import Look
     from visil.collection.search import Hit
-    from visil.compare.matches import Common
+    from visil.compare.reading import Common
     from visil.compare.visil import ViSiL
     from visil.model.code_kinds import Codes
     from visil.model.features import VideoFeatures

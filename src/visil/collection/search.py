@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video
     from visil.collection.store import Features
-    from visil.compare.matches import Common
+    from visil.compare.reading import Common
     from visil.compare.visil import ViSiL
     from visil.matching.calibration import Verdict
     from visil.matching.localize import Segment

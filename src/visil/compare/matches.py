@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.compare.reading import Common, PairReading, read_together
 from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.kernels.packing import runs
@@ -38,8 +39,6 @@ from visil.model.features import VideoFeatures
 from visil.model.network import Network
 
 LongVideos = Literal["exact", "authors"]
-Common = NDArray[np.float32]
-"""How common each frame of a query is, [X]."""
 
 KEPT_CELLS = 1 << 25
 """A match keeps its matrices up to this many frame pairs (128 MB); beyond, it computes them again when asked."""
@@ -77,13 +76,18 @@ def compare(
     localizer = Localizer(len(target), config)
     tracer = localizer if config.faint is None else Localizer(len(target), config.for_evidence)
 
+    reading = PairReading(model, query, target, common)
+    read = 0
+
     def on_frames(start: int, strip: Tensor) -> None:
+        nonlocal read
         # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
         strip = strip[: max(0, len(query) - start), : len(target)].cpu()
-        rows_blank = None if query_blank is None else query_blank[start : start + len(strip)]
-        seen = strip.numpy() if common is None else strip.numpy() - common[start : start + len(strip), None]
-        for reader in {localizer, tracer}:
-            reader.feed(neutral(seen, reader.config, rows_blank, target_blank))
+        for seen in reading.feed(strip):
+            rows_blank = None if query_blank is None else query_blank[read : read + len(seen)]
+            for reader in {localizer, tracer}:
+                reader.feed(neutral(seen, reader.config, rows_blank, target_blank))
+            read += len(seen)
         if keep:
             rows.append(strip.float())
 
@@ -130,12 +134,12 @@ def compare_many(
         if len(query) * len(run[0]) > scorer.wide_cells:  # alone in its run
             yield compare(model, scorer, query, run[0], common=common)
         else:
-            yield from _matches_together(model.config, scorer, query, run, common)
+            yield from _matches_together(model, scorer, query, run, common)
 
 
 @torch.inference_mode()
 def _matches_together(
-    config: ViSiLConfig,
+    model: Network,
     scorer: Scorer,
     query: VideoFeatures,
     targets: list[VideoFeatures],
@@ -144,14 +148,15 @@ def _matches_together(
     frames = scorer.frames(query.vectors, [target.vectors for target in targets])
     lengths = [len(target) for target in targets]
     shown = _scores_of_shown(scorer, query, targets, frames)
-    strips = [strip.float().cpu().numpy() for strip in frames.split(lengths, dim=1)]
-    seen = [strip - (0 if common is None else common[:, None]) for strip in strips]
-    stretches, found = _read_together(config.localize, query, targets, seen)
+    parts = frames.split(lengths, dim=1)
+    seen = read_together(model, query, targets, parts, common)
+    strips = [strip.float().cpu().numpy() for strip in parts]
+    stretches, found = _stretches(model.config.localize, query, targets, seen)
     for place, (plain, output) in enumerate(scorer.read(frames, lengths)):
         kept = (strips[place], output.float().cpu().numpy())
         without_blank = shown.get(place, plain)
         yield _judged(
-            config,
+            model.config,
             query,
             targets[place],
             plain,
@@ -183,7 +188,7 @@ def _scores_of_shown(
     return found
 
 
-def _read_together(
+def _stretches(
     config: LocalizeConfig,
     query: VideoFeatures,
     targets: Sequence[VideoFeatures],
@@ -236,7 +241,8 @@ def _judged(
     if query_blank is not None and target_blank is not None:
         paths = [grown(path, query_blank, target_blank) for path in paths]
     if common is not None:
-        paths = [_as_alike_as_they_are(path, common) for path in paths]
+        if config.reader is None:
+            paths = [_as_alike_as_they_are(path, common) for path in paths]
         if _shown(query).any():
             shown -= float(common[_shown(query).numpy()].mean())
     calibration = config.calibration

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from visil.compare import matches
-from visil.compare.matches import Common, LongVideos
+from visil.compare.matches import LongVideos
+from visil.compare.reading import Common
 from visil.errors import ModelError, UsageError, VideoError
 from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast

@@ -12,6 +12,7 @@ from visil.errors import ModelError
 from visil.matching.calibration import Calibration
 from visil.matching.localize import LocalizeConfig
 from visil.model.comparator import Padding
+from visil.model.reader import ReaderConfig
 from visil.model.similarity import Reduction
 from visil.video import Sampling
 
@@ -20,6 +21,9 @@ Attention = Literal["context", "hidden"]
 
 FORMAT = 1
 """Version of ``config.json``; raised when an older reader could misread it."""
+
+YOUNGER = ("background", "reader")
+"""Settings that came after the format, written only where they are set."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class ViSiLConfig:
     sampling: Sampling = field(default_factory=Sampling)
     localize: LocalizeConfig = field(default_factory=LocalizeConfig)
     calibration: Calibration | None = None
+    background: int = 0
+    """Region vectors of the fixed background; 0: the model has none."""
+    reader: ReaderConfig | None = None
+    """The network that reads S_f cell by cell; None: stretches are looked for in S_f itself."""
 
     def __post_init__(self) -> None:
         _require(isinstance(self.backbone, str), "backbone must be a name")
@@ -62,6 +70,8 @@ class ViSiLConfig:
         _require(
             self.comparator in (None, *get_args(Padding)), f"unknown comparator padding {self.comparator!r}"
         )
+        _require(type(self.background) is int and self.background >= 0, "background must be 0 or more")
+        _require(self.reader is None or self.background > 0, "a reader needs a background")
         for pool in (self.frame_pool, self.video_pool):
             _require(len(pool) == 2 and set(pool) <= set(get_args(Reduction)), f"unknown pooling {pool!r}")
 
@@ -74,7 +84,11 @@ class ViSiLConfig:
 
     def to_json(self) -> str:
         """As ``config.json`` holds it."""
-        return json.dumps({"model_type": "visil", "format": FORMAT, **asdict(self)}, indent=2) + "\n"
+        values = asdict(self)
+        for name in YOUNGER:
+            if not values[name]:  # a visil that does not know it yet can go on reading models without it
+                del values[name]
+        return json.dumps({"model_type": "visil", "format": FORMAT, **values}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, origin: str) -> ViSiLConfig:
@@ -101,6 +115,12 @@ class ViSiLConfig:
             parsed["sampling"] = Sampling(**parsed["sampling"])
         if "localize" in parsed:
             parsed["localize"] = LocalizeConfig(**parsed["localize"])
+        if parsed.get("reader") is not None:
+            shape = dict(parsed["reader"])
+            for name in ("channels", "dilations"):
+                if name in shape:
+                    shape[name] = tuple(shape[name])
+            parsed["reader"] = ReaderConfig(**shape)
         if parsed.get("calibration") is not None:
             parsed["calibration"] = Calibration(**parsed["calibration"])
         return cls(**parsed)

@@ -24,10 +24,15 @@ from visil.model import regions
 from visil.model.attention import ContextAttention, HiddenAttention
 from visil.model.backbones import Backbone, backbone_spec, stage_maps
 from visil.model.backbones.weights import load_into, read_checkpoint
+from visil.model.background import FixedBackground
 from visil.model.comparator import Comparator, repeated
 from visil.model.config import ViSiLConfig
 from visil.model.formula import Formula
+from visil.model.reader import Reader
 from visil.model.whitening import Whitening
+
+NO_FEATURES = ("comparator.", "background.", "reader.")
+"""Parts that features do not depend on."""
 
 
 class Network(nn.Module):
@@ -50,6 +55,8 @@ class Network(nn.Module):
             self.whitening = Whitening.unfitted(self.channels, self.dim) if config.dim else None
             self.attention = _attention(config, self.dim)
             self.comparator = Comparator(config.comparator) if config.comparator else None
+            self.background = FixedBackground(config.background, self.dim) if config.background else None
+            self.reader = Reader(config.reader) if config.reader else None
         self.backbone = backbone if with_backbone else None
         self.why_no_backbone = (
             "this model was loaded without a backbone: it compares features, but embeds nothing"
@@ -114,7 +121,7 @@ class Network(nn.Module):
         if self.config.sampling.fit != "crop":  # younger than the format: left out where it changes nothing
             digest.update(self.config.sampling.fit.encode())
         for name, tensor in sorted(self.state_dict().items()):
-            if not name.startswith("comparator.") and not name.endswith("num_batches_tracked"):
+            if not name.startswith(NO_FEATURES) and not name.endswith("num_batches_tracked"):
                 digest.update(name.encode())
                 digest.update(tensor.detach().cpu().float().numpy().tobytes())
         return digest.hexdigest()[:32]

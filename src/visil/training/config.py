@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from visil.errors import UsageError
 from visil.model.config import Attention
+from visil.model.reader import ReaderConfig
 from visil.model.similarity import Reduction
 
 Part = Literal["attention", "comparator", "whitening", "backbone"]
@@ -22,7 +23,7 @@ class DataConfig:
     videos: tuple[str, ...] = ()
     """Files and folders."""
     pictures: tuple[str, ...] = ()
-    """Folders of pictures that the frame stage learns from beside the videos; sub-folders are kinds."""
+    """Folders of pictures that frames and the reader learn from beside the videos; sub-folders are kinds."""
     annotations: str | None = None
     """Which stretches of which videos show the same: the paper's first pool. None: made positives alone."""
     validation: tuple[str, ...] = ()
@@ -156,6 +157,54 @@ class FrameStage:
 
 
 @dataclass(frozen=True)
+class ReaderStage:
+    """How the reader is learned, on features that stay as they are."""
+
+    pieces: int = 0
+    """Copied stretches that pairs are made of; 0, and no file of pairs: no such stage."""
+    pairs: str | None = None
+    """A file of pairs made before: nothing else is needed to learn from."""
+    uses: int = 2
+    """Queries that each copy is part of."""
+    strangers: int = 3
+    """Targets without the original that each query meets beside the one with it."""
+    shows: int = 300
+    """Videos made of pictures, where there are any: at most so many."""
+    background: int = 512
+    """Region vectors of the fixed background."""
+    shape: ReaderConfig = field(default_factory=ReaderConfig)
+    epochs: int = 12
+    """0: pairs are made and written, nothing is learned."""
+    batch: int = 16
+    """Queries of one step, each with all of its pairs."""
+    lr: float = 3e-3
+    weight_decay: float = 1e-4
+    warmup: int = 50
+    hardest: float = 0.05
+    """Share of a pair's other cells that count: its worst ones."""
+    ranking: float = 1.0
+    """Weight of Eq. 7 over scores of the map."""
+    margin: float = 0.5
+    """γ of Eq. 7."""
+    regularisation: float = 0.01
+    """r of Eq. 9: weight of Eq. 8, which sums over all cells."""
+
+    def __post_init__(self) -> None:
+        least = {"pieces": 0, "uses": 1, "strangers": 1, "shows": 0, "background": 1, "epochs": 0, "batch": 1}
+        for name, value in least.items():
+            _at_least(f"reader.{name}", getattr(self, name), value)
+        if self.lr <= 0 or min(self.weight_decay, self.warmup, self.ranking, self.margin) < 0:
+            raise UsageError("reader: lr is above 0; weight_decay, warmup, ranking and margin are 0 or more")
+        if not 0 < self.hardest <= 1 or self.regularisation < 0:
+            raise UsageError("reader: hardest lies in (0, 1], regularisation is 0 or more")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is such a stage."""
+        return self.pieces > 0 or self.pairs is not None
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """A training run."""
 
@@ -165,6 +214,8 @@ class TrainConfig:
     optim: OptimConfig = field(default_factory=OptimConfig)
     frames: FrameStage = field(default_factory=FrameStage)
     """A stage before: the backbone and the projection learn from single frames."""
+    reader: ReaderStage = field(default_factory=ReaderStage)
+    """A stage after the frames, in place of that on videos: the reader learns from pairs with known truth."""
     augmentation: Augmentation = "paper"
     """Transforms of made positives: one of each kind as in the paper, or the stronger mixtures of its successors."""
     seed: int = 0
@@ -192,9 +243,11 @@ class TrainConfig:
         _require(
             0 <= loss.hard_negative < math.inf, "loss.hard_negative must be 0 or more", loss.hard_negative
         )
-        if data.pictures and not self.frames.steps:
-            raise UsageError("pictures teach the frame stage: set frames.steps")
-        _at_least("optim.epochs", optim.epochs, 0 if self.frames.steps else 1)
+        if data.pictures and not self.frames.steps and not self.reader.pieces:
+            raise UsageError(
+                "pictures teach the frame stage and the reader: set frames.steps or reader.pieces"
+            )
+        _at_least("optim.epochs", optim.epochs, 0 if self.frames.steps or self.reader.wanted else 1)
         _at_least("optim.batch", optim.batch, 1)
         _at_least("optim.warmup", optim.warmup, 0)
         _require(0 < optim.lr < math.inf, "optim.lr must be above 0", optim.lr)

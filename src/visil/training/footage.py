@@ -91,6 +91,27 @@ class SomeFootage:
         return self._footage.images(self._videos[video], positions)
 
 
+class JoinedFootage:
+    """All videos of several footages, numbered one after the other; their frames have one size."""
+
+    def __init__(self, parts: Sequence[Footage]) -> None:
+        self._videos = [(part, video) for part in parts for video in range(len(part))]
+        self.names = [part.names[video] for part, video in self._videos]
+
+    def __len__(self) -> int:
+        return len(self._videos)
+
+    def times(self, video: int) -> Tensor:
+        """Seconds of each frame."""
+        footage, own = self._videos[video]
+        return footage.times(own)
+
+    def images(self, video: int, positions: Sequence[int]) -> Tensor:
+        """The frames at these positions."""
+        footage, own = self._videos[video]
+        return footage.images(own, positions)
+
+
 class RememberedFootage:
     """Other footage, whose videos are read whole when first asked for and kept until ``room`` bytes are full."""
 

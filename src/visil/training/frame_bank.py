@@ -58,7 +58,7 @@ class FrameBank:
         self.times = times
         self.lengths = np.array(lengths)
         self.starts = np.cumsum(self.lengths) - self.lengths
-        self._thumbs = np.concatenate([_small(part) for part in images.split(256)])
+        self._thumbs = small_pictures(images)
         self._near: dict[tuple[int, float], NDArray[np.int64]] = {}
         self._far: dict[tuple[int, float], NDArray[np.int64]] = {}
 
@@ -163,6 +163,7 @@ class FrameBank:
         return np.abs(self._thumbs[own] - self._thumbs[row]).mean(axis=1)
 
 
-def _small(images: Tensor) -> NDArray[np.float32]:
-    pictures = images.permute(0, 3, 1, 2).float() / 255
-    return F.adaptive_avg_pool2d(pictures, THUMB).flatten(1).cpu().numpy()
+def small_pictures(images: Tensor) -> NDArray[np.float32]:
+    """Frames uint8 [N, H, W, 3] as small pictures, [N, 3 · THUMB²] in [0, 1], by which they are told apart."""
+    parts = (part.permute(0, 3, 1, 2).float() / 255 for part in images.split(256))
+    return np.concatenate([F.adaptive_avg_pool2d(part, THUMB).flatten(1).cpu().numpy() for part in parts])

@@ -17,16 +17,20 @@ from visil.training.config import Augmentation, Part, TrainConfig
 from visil.training.dataset import Split, read_footage, triplet_sampler
 from visil.training.distributed import Processes, joined
 from visil.training.embedding import SnippetEmbedder
-from visil.training.footage import Footage, RememberedFootage
+from visil.training.footage import Footage, JoinedFootage, RememberedFootage, SomeFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frames import train_frames
-from visil.training.pictures import read_pictures
+from visil.training.pairs import Pairs, load_pairs, save_pairs
+from visil.training.pictures import Pictures, read_pictures
+from visil.training.reader_stage import PAIRS, learn_reader, make_pairs, making, stored_pairs
+from visil.training.slide_shows import SlideShows
 from visil.training.starting_model import starting_model
 from visil.training.trainable import learning_parts
 from visil.training.trainer import Outcome, Step, stop_on_interrupt
 from visil.training.validation import Validation, edited_copies
 from visil.training.videos import VideoObjective, video_trainer
 from visil.training.whitening import fit_on_footage
+from visil.video import Sampling
 
 START = "start"
 """Folder of the model that training began with, where its whitening was fitted by the run itself."""
@@ -69,6 +73,11 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
         make_folder(config.out, "the output folder")
         start = starting_model(config)
         model = start.model.to(processes.device)
+        if config.reader.wanted and not config.frames.steps:
+            if start.fit_whitening:
+                raise UsageError("the reader learns on features of a finished model: set model.start to one")
+            with stop_on_interrupt() as stop:
+                return _reader_stage(config, model, processes, report, resume, stop)
         data = _footage(config, model, processes, report)
         if start.fit_whitening:
             _whiten(model, data.training, Path(config.out), processes, resume)
@@ -79,6 +88,8 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
                     before = _validation(config, model, data, ()).mean_average_precision()
                 if not _frame_stage(config, model, data, processes, report, resume, stop):
                     return Outcome(0, 0, 0.0, 0.0, 0, stopped=True)
+                if config.reader.wanted:
+                    return _reader_stage(config, model, processes, report, resume, stop)
             if before is not None:
                 return _frames_alone(config, model, data, processes, before)
             return _video_stage(config, model, data, processes, report, resume, stop)
@@ -110,11 +121,7 @@ def _frame_stage(
         sampling = replace(model.config.sampling, fps=config.frames.fps)
         counted = _counted(report, "reading frames")
         footage = CachedFootage(data.training.names, _cache(config), sampling, progress=counted)
-        pictures = None
-        if config.data.pictures:
-            pictures = read_pictures(config.data.pictures, sampling, _counted(report, "reading pictures"))
-            for path, reason in pictures.failed:
-                report(f"left out: {printable(path)}: {reason}")
+        pictures = _pictures(config, sampling, report) if config.data.pictures else None
         bank = FrameBank.read(footage, model.device, pictures)
         report(f"{bank.first_picture} frames of {len(bank)} videos to learn from first")
         if pictures is not None:
@@ -151,6 +158,94 @@ def _frames_alone(
     if processes.first:
         model.save_pretrained(config.out)
     return Outcome(0, config.frames.steps, before, score, 0)
+
+
+def _reader_stage(
+    config: TrainConfig,
+    model: ViSiL,
+    processes: Processes,
+    report: Report,
+    resume: bool,
+    stop: Callable[[], bool],
+) -> Outcome:
+    """Make pairs where there are none yet, and learn the reader from them: in the first process, for all."""
+    stage, outcome = config.reader, Outcome(0, 0, 0.0, 0.0, 0)
+    if processes.first:
+        pairs = load_pairs(Path(stage.pairs))[0] if stage.pairs is not None else None
+        if pairs is None:
+            pairs = _pairs(config, model, report, resume)
+        if pairs.fingerprint != model.fingerprint():
+            raise UsageError(
+                f"{stage.pairs}: was made from features of another model than {config.model.start}"
+            )
+        copies = sum(pair.relation == "copy" for pair in pairs.training)
+        report(f"{len(pairs.training)} pairs to learn from, {copies} that share footage")
+        if stage.epochs:
+            learned, outcome = learn_reader(
+                model,
+                pairs,
+                stage,
+                Path(config.out),
+                seed=config.seed,
+                checkpoint_steps=config.checkpoint_steps,
+                tensorboard=config.tensorboard,
+                resume=resume,
+                on_step=report,
+                stop=stop,
+            )
+            if not outcome.stopped:
+                learned.save_pretrained(config.out)
+    processes.wait()
+    return outcome
+
+
+def _slide_shows(config: TrainConfig, model: ViSiL, report: Report) -> SlideShows | None:
+    """Videos made of the pictures, where there are any."""
+    if not config.data.pictures or not config.reader.shows:
+        return None
+    pictures = _pictures(config, model.config.sampling, report)
+    return SlideShows(pictures, config.reader.shows, fps=config.frames.fps, seed=config.seed)
+
+
+def _pictures(config: TrainConfig, sampling: Sampling, report: Report) -> Pictures:
+    pictures = read_pictures(config.data.pictures, sampling, _counted(report, "reading pictures"))
+    for path, reason in pictures.failed:
+        report(f"left out: {printable(path)}: {reason}")
+    return pictures
+
+
+def _pairs(config: TrainConfig, model: ViSiL, report: Report, resume: bool) -> Pairs:
+    """The pairs in the output folder, made now unless they are there already."""
+    data = read_footage(
+        config.data,
+        replace(model.config.sampling, fps=config.frames.fps),
+        _cache(config),
+        report,
+        _counted(report, "reading"),
+    )
+    shows = _slide_shows(config, model, report)
+    count = round(len(shows) * config.data.held_out) if shows is not None else 0
+    training, validation = data.training, data.validation
+    if shows is not None:
+        training = JoinedFootage([training, SomeFootage(shows, range(count, len(shows)))])
+        validation = JoinedFootage([validation, SomeFootage(shows, range(count))])
+    identity = {
+        **data.identity(),
+        "pictures": shows.identity if shows is not None else "none",
+        "model": model.fingerprint(),
+        "seed": config.seed,
+        **making(config.reader),
+    }
+    path = Path(config.out) / PAIRS
+    stored = stored_pairs(path, identity) if resume else None
+    if stored is not None:
+        return stored
+    report(f"{len(training)} videos to make pairs of, {len(validation)} to validate on")
+    counted = _counted(report, "embedding")
+    made = make_pairs(model, training, validation, config.reader, seed=config.seed, progress=counted)
+    save_pairs(path, made, identity)
+    report(f"{path}: {len(made.training) + len(made.validation)} pairs, {path.stat().st_size >> 20} MB")
+    return made
 
 
 def _video_stage(

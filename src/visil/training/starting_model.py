@@ -42,8 +42,9 @@ def starting_model(config: TrainConfig) -> Start:
         if value is not None:
             changes[name] = None if value == "none" else value
     changes["sampling"] = _sampling(config, base.config.sampling)
-    # A calibration belongs to the scores it was fitted on, and those are about to change.
+    # Calibration, background and reader belong to the similarities they were fitted on, which are about to change.
     changes |= {"name": wanted.name or f"{base.config.name}-trained", "calibration": None}
+    changes |= {"background": 0, "reader": None}
     settings = base.config.replaced(**changes)
     if wanted.stages is not None and wanted.dim is None and settings.dim is not None:
         settings = settings.replaced(dim=min(settings.dim, _width(base, wanted.stages)))

@@ -37,7 +37,7 @@ Line = dict[str, Any]
 class Step:
     """Where a run is, after a step: what is told to whoever watches it."""
 
-    stage: Literal["frames", "videos"]
+    stage: Literal["frames", "videos", "reader"]
     epoch: int
     epochs: int
     done: int

@@ -1,0 +1,103 @@
+"""From S_f to what stretches are looked for in: the reader's map where the model has one, else S_f itself.
+
+The one seam between similarities and answers. What is common in a collection (``common`` [X]) is taken off S_f first,
+whoever reads it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.model.features import VideoFeatures
+from visil.model.network import Network
+from visil.model.reader import FrameSigns, frame_signs, read_map, tiled_map
+
+Common = NDArray[np.float32]
+"""How common each frame of a query is, [X]."""
+
+ROWS, TILE = 128, 512
+"""Query and target frames of the map that are made at once."""
+
+
+class PairReading:
+    """Rows of one pair's S_f in, rows of what is read out, each once and in order; memory for a strip and a halo."""
+
+    def __init__(
+        self, model: Network, query: VideoFeatures, target: VideoFeatures, common: Common | None = None
+    ) -> None:
+        self._model, self._common = model, common
+        self._rows = len(query)
+        self._signs = None if model.reader is None else (signs(model, query), signs(model, target))
+        self._held = torch.empty(0, len(target))  # S_f from row _low on
+        self._low = self._done = 0
+
+    def feed(self, strip: Tensor) -> Iterator[NDArray[np.float32]]:
+        """What can be read now that the next rows of S_f [h, Y] are there."""
+        start = self._low + len(self._held)
+        strip = strip.float().cpu()
+        if self._common is not None:
+            strip = strip - torch.from_numpy(self._common[start : start + len(strip), None])
+        if self._signs is None:
+            self._low = start + len(strip)
+            yield strip.numpy()
+            return
+        self._held = torch.cat([self._held, strip])
+        while self._done < self._rows and self._ready():
+            yield self._next(*self._signs).numpy()
+
+    def _ready(self) -> bool:
+        """Whether the rows that come next, and all that they depend on, are there."""
+        assert self._model.reader is not None
+        seen = self._low + len(self._held)
+        return seen >= min(self._rows, self._done + ROWS + self._model.reader.halo)
+
+    @torch.inference_mode()
+    def _next(self, query: FrameSigns, target: FrameSigns) -> Tensor:
+        reader, background = self._model.reader, self._model.background
+        assert reader is not None
+        assert background is not None
+        stop = min(self._rows, self._done + ROWS)
+        device = background.regions.device
+        held = self._held[: stop + reader.halo - self._low].to(device)
+        rows = slice(self._done - self._low, stop - self._low)
+        own = query[self._low : self._low + len(held)]
+        found = tiled_map(reader, background, held, own, target, rows, TILE)
+        self._done = stop
+        kept = max(self._low, stop - reader.halo)
+        self._held, self._low = self._held[kept - self._low :], kept
+        return found.cpu()
+
+
+@torch.inference_mode()
+def read_together(
+    model: Network,
+    query: VideoFeatures,
+    targets: Sequence[VideoFeatures],
+    matrices: Sequence[Tensor],
+    common: Common | None = None,
+) -> list[NDArray[np.float32]]:
+    """What is read of a query's S_f with each of several targets, [X, Y] each; all of it in memory."""
+    if common is not None:
+        matrices = [matrix - torch.from_numpy(common[:, None]).to(matrix.device) for matrix in matrices]
+    if model.reader is None or model.background is None:
+        return [matrix.float().cpu().numpy() for matrix in matrices]
+    own = signs(model, query)
+    found = []
+    for target, matrix in zip(targets, matrices, strict=True):
+        similar = matrix.float().to(own.common.device)
+        found.append(
+            read_map(model.reader, model.background, similar, own, signs(model, target)).cpu().numpy()
+        )
+    return found
+
+
+@torch.inference_mode()
+def signs(model: Network, video: VideoFeatures) -> FrameSigns:
+    """What the model's reader is told of a video's frames."""
+    assert model.background is not None
+    return frame_signs(video.vectors, video.blank, model.background, model.formula)

@@ -1,0 +1,83 @@
+"""What stretches are looked for in: S_f as it is, or the reader's map, in strips as in one piece."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from visil.compare import reading
+from visil.compare.reading import PairReading, read_together
+from visil.compare.visil import ViSiL
+from visil.matching.localize import LocalizeConfig
+from visil.model import presets
+from visil.model.features import VideoFeatures
+from visil.model.reader import ReaderConfig
+
+
+@cache
+def model(reader: bool = True) -> ViSiL:
+    config = presets.VISIL_F_W.replaced(
+        backbone="efficientnet-lite0", stages=(0,), levels=(2,), dim=8, symmetric=True
+    )
+    if reader:
+        shape = ReaderConfig(hidden=4, dilations=(1, 2), window=4)
+        localize = LocalizeConfig(threshold=-0.2, min_gain=0.2)
+        config = config.replaced(background=5, reader=shape, localize=localize)
+    made = ViSiL(config, with_backbone=False)
+    if made.background is not None:
+        torch.manual_seed(0)
+        made.background.regions.copy_(torch.randn(5, 8))
+        made.background.mean.fill_(0.3)
+        made.background.spread.fill_(0.2)
+    return made
+
+
+def video(frames: int, seed: int, blank: int | None = None) -> VideoFeatures:
+    drawn = torch.randn(frames, 4, 8, generator=torch.Generator().manual_seed(seed))
+    vectors = torch.nn.functional.normalize(drawn, dim=-1)
+    flags = torch.zeros(frames, dtype=torch.bool)
+    if blank is not None:
+        flags[blank] = True
+    return VideoFeatures(vectors, torch.arange(frames, dtype=torch.float64), blank=flags)
+
+
+def test_without_a_reader_it_is_the_matrix_less_what_is_common() -> None:
+    query, target = video(6, 0), video(5, 1)
+    frames = model(False).formula.frame_matrix(query.vectors, target.vectors)
+    common = (np.arange(6) / 100).astype(np.float32)
+    (found,) = read_together(model(False), query, [target], [frames], common)
+    assert np.allclose(found, frames.numpy() - common[:, None])
+    pair = PairReading(model(False), query, target, common)
+    strips = [*pair.feed(frames[:4]), *pair.feed(frames[4:])]
+    assert np.allclose(np.concatenate(strips), found)
+
+
+@pytest.mark.parametrize("height", [1, 7, 90])
+def test_strips_of_any_height_give_the_map_of_the_whole(height: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "ROWS", 16)
+    monkeypatch.setattr(reading, "TILE", 24)
+    query, target = video(90, 0, blank=30), video(61, 1)
+    frames = model().formula.frame_matrix(query.vectors, target.vectors)
+    common = (np.random.default_rng(0).random(90) / 10).astype(np.float32)
+    (whole,) = read_together(model(), query, [target], [frames], common)
+    pair = PairReading(model(), query, target, common)
+    strips = [part for at in range(0, 90, height) for part in pair.feed(frames[at : at + height])]
+    assert np.allclose(np.concatenate(strips), whole, atol=1e-5)
+
+
+def test_one_pair_and_many_get_the_same_answers() -> None:
+    query = video(12, 3)
+    targets = [
+        video(9, 4),
+        VideoFeatures(query.vectors[2:9], torch.arange(7.0).double()),
+        video(3, 5, blank=1),
+    ]
+    together = list(model().compare_many(query, targets))
+    for target, match in zip(targets, together, strict=True):
+        alone = model().compare(query, target)
+        assert alone.segments == match.segments
+        assert alone.score == pytest.approx(match.score)
+        assert alone.stretch == pytest.approx(match.stretch, abs=1e-5)
