@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         IndexInfo,
         Pair,
         Problem,
+        Selection,
         Video,
     )
     from visil.compare.loading import load
@@ -69,6 +70,7 @@ _HOME = {
     "Sampling": "visil.video",
     "Scorer": "visil.kernels.scoring",
     "Segment": "visil.matching.localize",
+    "Selection": "visil.collection",
     "UsageError": "visil.errors",
     "ViSiL": "visil.compare.visil",
     "ViSiLConfig": "visil.model.config",
@@ -104,6 +106,7 @@ __all__ = [
     "Sampling",
     "Scorer",
     "Segment",
+    "Selection",
     "UsageError",
     "ViSiL",
     "ViSiLConfig",

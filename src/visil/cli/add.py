@@ -9,6 +9,16 @@ from typing import Annotated
 
 import typer
 
+from visil.cli.file_selection import (
+    Exclude,
+    FollowLinks,
+    Include,
+    MaxDuration,
+    MinDuration,
+    MinSize,
+    passed_over_line,
+    selection_of,
+)
 from visil.cli.options import AsJson, CodesName, Device, GpusPerActor, RayAddress, choose_device, joined
 from visil.cli.output import MOST_FAILURES, failures_as_json, print_json
 from visil.cli.progress import add_progress
@@ -39,6 +49,12 @@ def add(
     reference: Annotated[
         bool, typer.Option("--reference", help="Mark as originals that others are compared against.")
     ] = False,
+    include: Include = None,
+    exclude: Exclude = None,
+    min_size: MinSize = None,
+    min_duration: MinDuration = None,
+    max_duration: MaxDuration = None,
+    follow_links: FollowLinks = False,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -75,6 +91,7 @@ def add(
     from visil.model.code_kinds import checked
     from visil.video.decoders import decode_with
 
+    selection = selection_of(include, exclude, min_size, min_duration, max_duration, follow_links)
     wanted: list[str] = []
     for path in paths or []:
         wanted += read_list(sys.stdin.buffer.read()) if path == "-" else [path]
@@ -101,6 +118,7 @@ def add(
         report = collection.add(
             wanted,
             workers=workers,
+            selection=selection,
             reference=reference,
             progress=progress,
             decode=decode,
@@ -108,10 +126,15 @@ def add(
         )
     if as_json:
         failed = failures_as_json(report.failed)
-        print_json({"added": report.added, "unchanged": report.unchanged, "failed": failed})
+        known: dict[str, object] = {"added": report.added, "unchanged": report.unchanged, "failed": failed}
+        if report.passed_over:
+            known["passed_over"] = failures_as_json(report.passed_over)
+        print_json(known)
         return
     typer.echo(f"{report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed")
     for path, reason in report.failed[:MOST_FAILURES]:
         typer.echo(f"  {printable(path)}: {reason}")
     if len(report.failed) > MOST_FAILURES:
         typer.echo(f"  and {len(report.failed) - MOST_FAILURES} more: visil info {index} --failed")
+    if report.passed_over:
+        typer.echo(passed_over_line(report.passed_over))

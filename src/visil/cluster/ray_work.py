@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from visil.collection.identity import content_id
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
-from visil.video import Frames, Sampling, VideoInfo, stream_frames
-from visil.video.container import kind_of, open_video
-from visil.video.decoding import declared_duration
+from visil.video import Frames, Sampling, VideoInfo, declared_seconds, stream_frames
 
 if TYPE_CHECKING:
     from visil.compare.visil import ViSiL
@@ -128,9 +126,8 @@ def look(row: Row, attempts: Any = None) -> Row:
     seconds: float | None = None
     # Whatever is wrong with the file, decoding it says it better.
     with suppress(Exception):
-        if kind_of(path) == "video" and not (attempts and _too_often(attempts, row["key"])):
-            with open_video(path) as (container, stream):
-                seconds = declared_duration(container, stream)
+        if not (attempts and _too_often(attempts, row["key"])):
+            seconds = declared_seconds(path)
     return _as_row(Look(number, video, None, seconds, True, node))
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from visil.collection.index import Index
     from visil.collection.intake import AddProgress, AddReport
     from visil.collection.search import Hit
+    from visil.collection.selection import Selection
     from visil.collection.state import IndexInfo, Problem
 
 _HOME = {
@@ -26,6 +27,7 @@ _HOME = {
     "IndexInfo": "state",
     "Pair": "duplicates",
     "Problem": "state",
+    "Selection": "selection",
     "Video": "catalogue",
 }
 
@@ -41,6 +43,7 @@ __all__ = [
     "IndexInfo",
     "Pair",
     "Problem",
+    "Selection",
     "Video",
 ]
 

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from visil.collection.extraction import Settled, extract
-from visil.collection.identity import content_id
+from visil.collection.identity import Stamp, content_id
 from visil.collection.intake import Failed, Intake, Job, Known
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
@@ -66,7 +66,7 @@ class _Adding:
 
     def claim(self, path: Path) -> Job | Settled | None:
         stamp = self.intake.look(path)
-        if isinstance(stamp, (Known, Failed)):
+        if not isinstance(stamp, Stamp):
             return Settled(partial(self.intake.settle, stamp))
         claimed = self.intake.claim(path, stamp, content_id(path))
         return Settled(partial(self.intake.settle, claimed)) if isinstance(claimed, Known) else claimed

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from visil.collection.selection import EVERYTHING, Selection
 from visil.errors import UsageError, VideoError, printable
 from visil.video.container import is_video_path
 from visil.video.images import list_images
 
+LEAVES = "a link that leaves the folder"
 
-def discover(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
+OnPassedOver = Callable[[Path, str], object]
+"""Called with a file or folder that is not taken, and why."""
+
+
+def discover(
+    paths: Iterable[str | os.PathLike[str]],
+    selection: Selection = EVERYTHING,
+    *,
+    within: Sequence[Path] | None = None,
+    passed_over: OnPassedOver | None = None,
+) -> Iterator[Path]:
     """Every video file named, or below a folder named, once, as an absolute path; in the order given, then by name.
 
     Files named outright are taken whatever they are called; below a folder, hidden files and files not named like a
-    video are passed over. A folder named outright that holds images and nothing else is itself a video. Links are
-    followed, and no folder is entered twice, so a loop of links ends.
+    video are passed over. A folder named outright that holds images and nothing else is itself a video. Links below a
+    folder are followed as far as the selection allows: anywhere, or to what lies ``within`` some folders, by default
+    the one that was named. No folder is entered twice, so a loop of links ends.
     """
     seen: set[bytes] = set()
-    entered: set[tuple[int, int]] = set()
+    walk = _Walk(selection, passed_over or (lambda *_: None))
     for path in paths:
         start = Path(os.path.abspath(path))
-        found = _below(start, entered) if start.is_dir() else iter([start])
-        for file in found:
+        for file in walk.below(start, within) if start.is_dir() else walk.named(start):
             name = os.fsencode(file)
             if name not in seen:
                 seen.add(name)
@@ -46,34 +59,81 @@ def read_list_file(path: str | os.PathLike[str]) -> list[str]:
         raise UsageError(f"{printable(os.fspath(path))}: cannot be read: {error.strerror}") from error
 
 
-def _below(folder: Path, entered: set[tuple[int, int]]) -> Iterator[Path]:
-    videos = list(_walk(folder, entered))
-    if not videos and _only_images(folder):
-        return iter([folder])
-    return iter(videos)
+class _Walk:
+    """One search, over several folders."""
 
+    def __init__(self, selection: Selection, passed_over: OnPassedOver) -> None:
+        self.selection = selection
+        self.passed_over = passed_over
+        self._entered: set[tuple[int, int]] = set()
+        self._videos = 0
+        """Seen, taken or not."""
 
-def _walk(folder: Path, entered: set[tuple[int, int]]) -> Iterator[Path]:
-    try:
-        status = folder.stat()
-        entries = sorted(os.scandir(folder), key=lambda e: os.fsencode(e.name))
-    except OSError:
-        return  # a folder that may not be read holds nothing for us
-    key = (status.st_dev, status.st_ino)
-    if key in entered:
-        return
-    entered.add(key)
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        path = Path(entry.path)
+    def named(self, file: Path) -> Iterator[Path]:
+        """A file that was named outright; whether it is there is found out by who reads it."""
         try:
-            if entry.is_dir():
-                yield from _walk(path, entered)
-            elif entry.is_file() and is_video_path(path):
-                yield path
+            size = file.stat().st_size
+        except (OSError, ValueError):
+            yield file
+            return
+        if not self._refused(file, self.selection.refuses_file(file.name, size)):
+            yield file
+
+    def below(self, folder: Path, within: Sequence[Path] | None) -> Iterator[Path]:
+        """All videos in a folder; the folder itself where it holds images and nothing else."""
+        roots = [os.path.realpath(root) for root in ([folder] if within is None else within)]
+        before = self._videos
+        yield from self._walk(folder, "", roots)
+        if self._videos == before and _only_images(folder):
+            yield folder
+
+    def _walk(self, folder: Path, place: str, roots: list[str]) -> Iterator[Path]:
+        try:
+            status = folder.stat()
+            entries = sorted(os.scandir(folder), key=lambda e: os.fsencode(e.name))
         except OSError:
-            continue  # a link to nowhere
+            return  # a folder that may not be read holds nothing for us
+        key = (status.st_dev, status.st_ino)
+        if key in self._entered:
+            return
+        self._entered.add(key)
+        for entry in entries:
+            path, below = Path(entry.path), f"{place}{entry.name}"
+            try:
+                if self._refused(path, self._first_sight(entry, roots)):
+                    continue
+                if entry.is_dir():
+                    if not self._refused(path, self.selection.refuses_folder(below)):
+                        yield from self._walk(path, f"{below}/", roots)
+                elif entry.is_file() and not self._refused(path, self._file(entry, below)):
+                    yield path
+            except OSError:
+                self.passed_over(path, "a link to nowhere")
+
+    def _first_sight(self, entry: os.DirEntry[str], roots: list[str]) -> str | None:
+        if entry.name.startswith("."):
+            return "hidden"
+        if self.selection.follow_links or not _is_link(entry):
+            return None
+        real = os.path.realpath(entry.path, strict=True)
+        inside = any(real == root or real.startswith(os.path.join(root, "")) for root in roots)
+        return None if inside else LEAVES
+
+    def _file(self, entry: os.DirEntry[str], place: str) -> str | None:
+        if not is_video_path(entry.name):
+            return "not named like a video"
+        self._videos += 1
+        return self.selection.refuses_file(place, entry.stat().st_size)
+
+    def _refused(self, path: Path, reason: str | None) -> bool:
+        if reason is not None:
+            self.passed_over(path, reason)
+        return reason is not None
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    """Links, and what is like one on Windows; Python 3.11 does not tell the latter."""
+    return entry.is_symlink() or (sys.version_info >= (3, 12) and entry.is_junction())
 
 
 def _only_images(folder: Path) -> bool:

@@ -23,6 +23,7 @@ from visil.collection.intake import Intake
 from visil.collection.part import Part
 from visil.collection.parts import SinglePart
 from visil.collection.search import best_of
+from visil.collection.selection import Selection
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.shards.parts import ShardedParts
 from visil.collection.state import IndexInfo
@@ -136,6 +137,7 @@ class Index:
         paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
         *,
         workers: int | None = None,
+        selection: Selection | None = None,
         reference: bool = False,
         progress: OnProgress | None = None,
         decode: Decode | None = None,
@@ -143,6 +145,7 @@ class Index:
     ) -> AddReport:
         """Files and folders into the collection; what is there already costs a look at its time stamp.
 
+        ``selection`` says what to take of the files in folders; by default all videos, and no link out of its folder.
         ``workers`` threads decode; by default one for each core. ``reference`` marks the files as ones that others
         are compared against (:meth:`duplicates`). ``decode`` opens them in place of :func:`visil.video.stream_frames`.
         ``engine`` decodes and embeds in place of this process (:func:`visil.cluster.ray_extraction.over`).
@@ -159,14 +162,16 @@ class Index:
                     "make a new collection with int8 codes"
                 )
             self.parts.connection.each("clear_leftovers")
-            intake = Intake(self.parts, reference=reference, progress=progress)
+            selection = selection or Selection()
+            intake = Intake(self.parts, selection=selection, reference=reference, progress=progress)
             if engine is None:
                 from visil.collection.adding import LocalEngine
                 from visil.kernels.cores import usable_cores
 
                 engine = LocalEngine(workers=workers or usable_cores(), decode=decode)
             try:
-                return intake.run(engine, list(discover(paths)))
+                found = discover(paths, selection, passed_over=intake.pass_over)
+                return intake.run(engine, list(found))
             finally:
                 self.parts.keep()
                 self.parts.connection.each("catch_up")

@@ -19,8 +19,9 @@ from visil.collection.catalogue import NewVideo
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.identity import Stamp, stamp_of
 from visil.collection.parts import Parts
+from visil.collection.selection import EVERYTHING, Selection
 from visil.errors import IndexFolderError, VideoError
-from visil.video import VideoInfo
+from visil.video import VideoInfo, declared_seconds
 
 NO_STAMP = Stamp(-1, -1)
 """Equals no real one: of a failure that may pass, so that the file is tried again each time."""
@@ -38,6 +39,8 @@ class AddReport:
     """Files that were known, or hold what another file does."""
     failed: list[tuple[str, str]] = field(default_factory=list)
     """(path, reason)"""
+    passed_over: list[tuple[str, str]] = field(default_factory=list)
+    """(path, reason): files and folders that were seen and not taken, as they are no videos or were not wanted."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,14 @@ class Failed:
         return cls(path, stamp if lasting else NO_STAMP, reason, job)
 
 
+@dataclass(frozen=True)
+class PassedOver:
+    """A file that is not wanted."""
+
+    path: Path
+    reason: str
+
+
 class Engine(Protocol):
     """Who decodes and embeds: this machine (:mod:`visil.collection.adding`), or a cluster."""
 
@@ -109,8 +120,16 @@ class Intake:
     :meth:`look` and :meth:`claim` may be called from any thread, all else from one.
     """
 
-    def __init__(self, parts: Parts, *, reference: bool = False, progress: OnProgress | None = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        selection: Selection = EVERYTHING,
+        reference: bool = False,
+        progress: OnProgress | None = None,
+    ) -> None:
         self.model = parts.model
+        self.selection = selection
         self.report = AddReport()
         self._catalogue = parts.catalogue
         self._store = parts.store
@@ -137,14 +156,25 @@ class Intake:
 
     # ------------------------------------------------------------------ from any thread
 
-    def look(self, path: Path) -> Stamp | Known | Failed:
-        """Whether a file is known, by its stamp alone; the stamp of one that is to be read. VideoError: not there."""
+    def look(self, path: Path) -> Stamp | Known | Failed | PassedOver:
+        """Whether a file is known, by its stamp alone; the stamp of one that is to be read. VideoError: not there.
+
+        Of one that is new, also whether it is as long as it should be, if it says how long it is.
+        """
         stamp = stamp_of(path)
         known = self._catalogue.file(os.fspath(path))
         if known is not None and known[1] == stamp:
             return Known(path, stamp, known[0], same_file=True)
         reason = self._catalogue.failed_before(os.fspath(path), stamp)
-        return stamp if reason is None else Failed(path, stamp, reason, None)
+        if reason is not None:
+            return Failed(path, stamp, reason, None)
+        if self.selection.asks_for_duration:
+            with suppress(VideoError):  # whatever is wrong with the file, decoding it says it better
+                seconds = declared_seconds(path)
+                refused = None if seconds is None else self.selection.refuses_duration(seconds)
+                if refused is not None:
+                    return PassedOver(path, refused)
+        return stamp
 
     def claim(self, path: Path, stamp: Stamp, video: str) -> Job | Known | None:
         """What to do with a file of this content: a job to embed it, or that it is known.
@@ -165,12 +195,20 @@ class Intake:
 
     # ------------------------------------------------------------------ from one thread
 
-    def settle(self, outcome: Known | Failed) -> None:
+    def settle(self, outcome: Known | Failed | PassedOver) -> None:
         """Record what became of a file that was not embedded."""
-        if isinstance(outcome, Failed):
-            self._fail(outcome)
-        else:
-            self._know(outcome)
+        match outcome:
+            case Failed():
+                self._fail(outcome)
+            case Known():
+                self._know(outcome)
+            case PassedOver(path, reason):
+                self.pass_over(path, reason)
+                self._tell(path)
+
+    def pass_over(self, path: Path, reason: str) -> None:
+        """Record a file or folder that is not taken."""
+        self.report.passed_over.append((os.fspath(path), reason))
 
     def embedded(self, frames: int) -> None:
         """So many frames more were embedded."""
@@ -187,8 +225,14 @@ class Intake:
             return self._fail(Failed.of(job.path, CHANGED, job))
         assert job.writer is not None
         assert job.info is not None
-        frames = job.writer.seal(duration)
         info = job.info
+        refused = self.selection.refuses_duration(duration) if info.duration is None else None
+        if refused is not None:  # its length is only known now
+            job.writer.discard()
+            for path in (job.path, *(copy.path for copy in self._release(job.id))):
+                self.settle(PassedOver(path, refused))
+            return None
+        frames = job.writer.seal(duration)
         video = NewVideo(
             *(job.id, frames, duration, info.width, info.height, info.codec, info.bit_rate),
             *(job.stamp.size, damaged),

@@ -10,7 +10,7 @@ PyAV and Pillow are imported on first use, so importing this package is quick.
 
 from visil.video.container import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_video_path
 from visil.video.frames import Frames, FrameStream, read_frames, stream_frames
-from visil.video.info import VideoInfo, probe
+from visil.video.info import VideoInfo, declared_seconds, probe
 from visil.video.pictures import Image
 from visil.video.sampling import Sampling
 from visil.video.thumbnails import frames_at
@@ -23,6 +23,7 @@ __all__ = [
     "Image",
     "Sampling",
     "VideoInfo",
+    "declared_seconds",
     "frames_at",
     "is_video_path",
     "probe",

@@ -48,6 +48,14 @@ def probe(path: AnyPath) -> VideoInfo:
     raise VideoError(path, "the video stream holds no frames")
 
 
+def declared_seconds(path: AnyPath) -> float | None:
+    """How long a video is, as its file declares it, without decoding anything; None where it does not say."""
+    if kind_of(path) != "video":
+        return None
+    with open_video(path) as (container, stream), plain_errors(path):
+        return declared_duration(container, stream)
+
+
 def video_info(path: AnyPath, container: InputContainer, stream: VideoStream, display: Size) -> VideoInfo:
     """The facts of an open container whose first frame is shown at the size ``display``."""
     return VideoInfo(

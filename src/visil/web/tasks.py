@@ -14,8 +14,9 @@ import torch
 
 from visil.cluster.ray_connection import opened_for_serving
 from visil.collection import AddProgress
-from visil.collection.discover import discover
+from visil.collection.discover import LEAVES, discover
 from visil.collection.identity import stamp_of
+from visil.collection.selection import Selection
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, printable
 from visil.matching.match import Match
@@ -184,7 +185,13 @@ class Tasks:
 
     def add(self, path: str, roots: list[Path], tell: Teller) -> dict[str, Any]:
         """Add a file or folder; files that links lead to outside the roots are left out."""
-        found = list(discover([path]))
+        outside: list[Path] = []
+
+        def passed_over(file: Path, reason: str) -> None:
+            if reason == LEAVES:
+                outside.append(file)
+
+        found = list(discover([path], Selection(), within=roots, passed_over=passed_over))
         files = Roots(roots).inside(found)
         if not files:
             raise UsageError(f"{printable(path)}: holds no video that this server may read")
@@ -199,7 +206,7 @@ class Tasks:
             "added": report.added,
             "unchanged": report.unchanged,
             "failed": [{"path": printable(file), "reason": reason} for file, reason in report.failed],
-            "outside": len(found) - len(files),
+            "outside": len(outside) + len(found) - len(files),
         }
 
     # ------------------------------------------------------------------ attention
