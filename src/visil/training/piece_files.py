@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -75,13 +74,19 @@ def _read(path: Path) -> list[Piece] | None:
     try:
         tensors = load_file(path)
         lengths = tensors["length"].tolist()
-        parts = {
-            field.name: tensors[field.name].split(lengths) for field in fields(Piece) if field.name != "edit"
-        }
+        parts = {name: tensors[name].split(lengths) for name in ("vectors", *ARRAYS)}
         edits = [EDIT_NAMES[number] for number in tensors["edit"].tolist()]
     except (OSError, SafetensorError, KeyError, IndexError, RuntimeError):
         return None
     return [
-        Piece(parts["vectors"][i], *(parts[name][i].numpy() for name in ARRAYS), edits[i])
+        Piece(
+            vectors=parts["vectors"][i],
+            shows=parts["shows"][i].numpy(),
+            seconds=parts["seconds"][i].numpy(),
+            step=parts["step"][i].numpy(),
+            thumbs=parts["thumbs"][i].numpy(),
+            blank=parts["blank"][i].numpy(),
+            edit=edits[i],
+        )
         for i in range(len(lengths))
     ]
