@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Precision, choose_device
+from visil.cli.options import AsJson, Device, Precision, choose_device, import_torch
 from visil.cli.output import check_folder, print_json, relation, stretch
 from visil.cli.progress import frame_counter
 
@@ -43,6 +43,7 @@ def compare(
 
     for video in (query, target):
         probe(video)  # a bad file is named at once, before the network is loaded
+    import_torch()
     from visil.compare.loading import load
 
     with warnings.catch_warnings():
