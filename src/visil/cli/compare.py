@@ -11,6 +11,7 @@ import typer
 from visil.cli.options import AsJson, Device, Precision, choose_device, import_torch
 from visil.cli.output import check_folder, print_json, relation, stretch
 from visil.cli.progress import frame_counter
+from visil.cli.verbosity import is_quiet
 
 if TYPE_CHECKING:
     from visil.matching.match import Match
@@ -76,5 +77,5 @@ def _tell(match: Match, plot: Path | None) -> None:
             spans = stretch(segment.query), stretch(segment.target)
             table.add_row(*spans, f"{length:.0f} s", f"{segment.score:.3f}")
         console.print(table)
-    if plot is not None:
+    if plot is not None and not is_quiet():
         console.print(Text(f"plot: {plot}"))
