@@ -13,17 +13,15 @@ from __future__ import annotations
 import argparse
 import random
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from torch import Tensor
 
 import visil
 from shared.packs import embed_packs, random_cut
+from shared.reliability import draw, reliability
 from shared.results import RESULTS, keep
 from visil.matching.calibration import Calibration
 
@@ -193,52 +191,6 @@ def judge(curve: Calibration, data: list[Sample]) -> dict[str, object]:
     }
 
 
-def reliability(values: NDArray[np.float64], related: NDArray[np.bool_]) -> list[dict[str, float]]:
-    """Mean confidence against the share that is related, with both kinds weighing the same in all."""
-    weight = np.where(related, 0.5 / related.sum(), 0.5 / (~related).sum())
-    bins = []
-    edges = (0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0001)
-    for low, high in pairwise(edges):
-        inside = (values >= low) & (values < high)
-        if inside.any():
-            mass = weight[inside].sum()
-            bins.append(
-                {
-                    "pairs": int(inside.sum()),
-                    "confidence": float((values * weight)[inside].sum() / mass),
-                    "related": float((related * weight)[inside].sum() / mass),
-                }
-            )
-    return bins
-
-
-def draw(bins: list[dict[str, float]], path: Path) -> None:
-    """The reliability diagram."""
-    figure = Figure((5, 4.6), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="0.75", linewidth=1, label="perfect")
-    axes.plot(
-        [b["confidence"] for b in bins], [b["related"] for b in bins], "o-", color="#0072b2", label="visil"
-    )
-    for b in bins:
-        axes.annotate(
-            f"{b['pairs']:.0f}",
-            (b["confidence"], b["related"]),
-            (6, -11),
-            textcoords="offset points",
-            fontsize=8,
-        )
-    axes.set(
-        xlabel="confidence",
-        ylabel="share of pairs that share footage",
-        xlim=(-0.03, 1.03),
-        ylim=(-0.03, 1.03),
-    )
-    axes.set_title("Reliability on held-out clips (number of pairs)", fontsize=10)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=110)
-
-
 def buried(
     model: visil.ViSiL, curve: Calibration, footage: Footage, rng: random.Random, count: int = 40
 ) -> dict[str, float]:
@@ -291,7 +243,8 @@ def main() -> None:
     keep("calibration", result)
     bins = judged["reliability"]
     assert isinstance(bins, list)
-    draw(bins, RESULTS.parent.parent / "docs" / "reliability.png")
+    picture = RESULTS.parent.parent / "docs" / "reliability.png"
+    draw({"all": bins}, picture, "Reliability on held-out clips (number of pairs)")
     if args.write_model is not None:
         model.config = replace(model.config, calibration=curve)
         model.save_pretrained(args.write_model)

@@ -2,6 +2,7 @@
 
     python benchmarks/copyset.py VIDEOS OUT --split test
     python benchmarks/copyset.py VIDEOS OUT --split validation --easy 60 --hard 75
+    python benchmarks/copyset.py FOOTAGE OUT --wide --easy 133 --hard 120
 
 VIDEOS holds one folder for each source; a split is made of whole sources, and none of them is trained on. A third of
 each source's clips is foreign footage: never in the database, only around the copies. The others are the database,
@@ -17,6 +18,11 @@ query may well show, outside its copy, the same room as a clip that is not the a
 
 Flat frames at the ends of clips (end cards of one app on several shorts) are cut off first: they are common footage.
 
+wide: FOOTAGE is what ``wide_footage.py`` made of the sources of one split, of every kind; a quarter of each kind is
+foreign. Nineteen edits instead of ten (``shared/wide_edits.py``), and one hard query in twenty also runs backwards.
+Only what a file is of is copied, never the black or the title before it; flat frames stay: slides are mostly ground.
+Files that show next to nothing for half of their time are in the database, and never copied.
+
 OUT gets ``database/``, ``queries/`` and ``truth.json``; the same VIDEOS, seed and sizes give the same files.
 """
 
@@ -26,29 +32,32 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from shared import copyset_edits, wide_edits
 from shared.copy_sets import LEFT_OUT
-from shared.copyset_edits import APPLY, DRAW, FPS, SHORT_SIDE, Frames, Parameters, encode, resized
+from shared.copyset_edits import FPS, SHORT_SIDE, EditKind, Frames, Parameters, encode, resized
 from shared.edits import read_clip
+from shared.footage_split import HELD_OUT
 from visil.edits.frames import placed
 from visil.errors import FileError, UsageError, VisilError
 from visil.video import Image
 
-SPLITS = {"test": ("shorts", "livestream", "sitcom"), "validation": ("demo", "drills")}
-
-FOREIGN_SHARE = 1 / 3
+FOREIGN_SHARE, WIDE_FOREIGN_SHARE = 1 / 3, 0.235
 LONGEST_COPY = 15.0
 SHORTEST_COPY = 1.5
 DATABASE_CRF, QUERY_CRF = 23, 26
 HARD_SETTINGS = ("buried", "picture-in-picture", "split-screen")
 EASY_SETTINGS = ("alone", "inside")
+REVERSED = 20
+"""In a wide set, every such hard query runs backwards as well."""
 
 
 @dataclass
@@ -62,6 +71,9 @@ class Query:
     edits: list[Parameters]
     original_span: tuple[float, float] = (0.0, 0.0)
     query_span: tuple[float, float] = (0.0, 0.0)
+    rate: float = 1.0
+    """Seconds of the original that pass in one of the query."""
+    reversed: bool = False
     placement: Parameters = field(default_factory=dict)
     foreign: list[Parameters] = field(default_factory=list)
 
@@ -73,6 +85,31 @@ class Sources:
     videos: Path
     originals: tuple[str, ...]
     foreign: tuple[str, ...]
+    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """For a wide set, what footage.json says of each."""
+
+    @property
+    def edits(self) -> Mapping[str, EditKind]:
+        """What may be done to a copy."""
+        return wide_edits.EDITS if self.notes else copyset_edits.EDITS
+
+    def load(self, name: str) -> Frames:
+        """A clip as it goes into the database."""
+        return load(self.videos / name, cards=bool(self.notes))
+
+    @property
+    def queried(self) -> tuple[str, ...]:
+        """Originals that show enough to be told from others."""
+        return tuple(n for n in self.originals if not self.notes or self.notes[n]["plain"] <= 0.5)
+
+    def note(self, name: str) -> dict[str, str]:
+        """What a clip of a wide set is."""
+        return {key: self.notes[name][key] for key in ("kind", "source", "dressing")}
+
+    def content(self, name: str, count: int) -> tuple[int, int]:
+        """From which to which of a clip's frames it shows what it is of."""
+        start, end = self.notes[name]["content"] if self.notes else (0, count / FPS)
+        return round(start * FPS), min(round(end * FPS), count)
 
 
 def flat(picture: Image) -> bool:
@@ -90,12 +127,13 @@ def without_cards(frames: Frames) -> Frames:
     return frames[first : last + 1]
 
 
-def load(path: Path) -> Frames:
+def load(path: Path, cards: bool = False) -> Frames:
     """A clip at 15 fps and 256 px on the short side; frames are repeated where it had fewer."""
     clip = read_clip(path)
     if not clip.frames:
         raise FileError(path, "holds no picture; take it out of the folder")
-    clip.frames = without_cards(clip.frames)
+    if not cards:
+        clip.frames = without_cards(clip.frames)
     count = max(1, round(len(clip.frames) / clip.fps * FPS))
     frames = [clip.frames[min(int(i * clip.fps / FPS + 1e-6), len(clip.frames) - 1)] for i in range(count)]
     height, width = frames[0].shape[:2]
@@ -131,7 +169,7 @@ class ForeignFootage:
         taken: Frames = []
         while len(taken) < count:
             name = self.rng.choice(self.sources.foreign)
-            frames = load(self.sources.videos / name)
+            frames = self.sources.load(name)
             length = min(count - len(taken), len(frames), int(self.rng.uniform(2, 8) * FPS))
             first = self.rng.randint(0, len(frames) - length)
             taken += fitted(frames[first : first + length], width, height, cover)
@@ -145,47 +183,54 @@ def plan(sources: Sources, seed: int, easy: int, hard: int) -> list[Query]:
     """Which clip, edits and setting each query has: edits and settings in equal parts, clips used evenly."""
     rng = random.Random(f"{seed} plan")
     queries = []
-    names = list(DRAW)
+    names = list(sources.edits)
+
+    def drawn(name: str, heavy: bool) -> Parameters:
+        return {"name": name, **sources.edits[name].draw(rng, heavy)}
+
+    def fresh(pool: list[str], chain: list[str]) -> list[str]:
+        families = {sources.edits[name].family for name in chain}
+        return [name for name in pool if sources.edits[name].family not in families]
 
     def originals(count: int) -> list[str]:
-        rounds = -(-count // len(sources.originals))
-        return [n for _ in range(rounds) for n in rng.sample(sources.originals, len(sources.originals))][
-            :count
-        ]
+        queried = sources.queried
+        rounds = -(-count // len(queried))
+        return [n for _ in range(rounds) for n in rng.sample(queried, len(queried))][:count]
 
     for i, original in enumerate(originals(easy)):
         edit = names[i % len(names)]
-        values = {"name": edit, **DRAW[edit](rng, False)}
         setting = EASY_SETTINGS[i // len(names) % len(EASY_SETTINGS)]
-        queries.append(Query(f"easy-{i:03}.mp4", "easy", setting, original, [values]))
+        queries.append(Query(f"easy-{i:03}.mp4", "easy", setting, original, [drawn(edit, False)]))
     pool: list[str] = []
+    chained = [name for name in names if sources.edits[name].chained]
     for i, original in enumerate(originals(hard)):
         chain: list[str] = []
         for _ in range(2 + i // len(HARD_SETTINGS) % 2):
-            fresh = [n for n in pool if n not in chain]
-            if not fresh:
-                pool += rng.sample(names, len(names))
-                fresh = [n for n in pool if n not in chain]
-            chain.append(fresh[0])
-            pool.remove(fresh[0])
-        edits: list[Parameters] = [{"name": n, **DRAW[n](rng, True)} for n in chain]
+            if not fresh(pool, chain):
+                pool += rng.sample(chained, len(chained))
+            chain.append(fresh(pool, chain)[0])
+            pool.remove(chain[-1])
+        edits = [drawn(name, True) for name in chain]
         setting = HARD_SETTINGS[i % len(HARD_SETTINGS)]
-        queries.append(Query(f"hard-{i:03}.mp4", "hard", setting, original, edits))
+        backwards = bool(sources.notes) and i % REVERSED == REVERSED - 1
+        queries.append(Query(f"hard-{i:03}.mp4", "hard", setting, original, edits, reversed=backwards))
     return queries
 
 
-def cut(clip: Frames, query: Query, rng: random.Random) -> Frames:
-    """The stretch that is copied, under the query's edits; notes its span."""
+def cut(clip: Frames, query: Query, sources: Sources, rng: random.Random) -> Frames:
+    """The stretch that is copied, under the query's edits; notes its span and rate."""
     seconds = LONGEST_COPY if query.half == "easy" else rng.uniform(2.5, 6)
     factors = [f for e in query.edits if isinstance(f := e.get("factor"), float)]
     for factor in factors:
         seconds = max(seconds, SHORTEST_COPY * factor)
-    length = min(len(clip), round(seconds * FPS))
-    first = rng.randint(0, len(clip) - length)
+    start, stop = sources.content(query.original, len(clip))
+    length = min(stop - start, round(seconds * FPS))
+    first = rng.randint(start, stop - length)
     query.original_span = (round(first / FPS, 3), round((first + length) / FPS, 3))
-    copy = clip[first : first + length]
+    copy = clip[first : first + length][:: -1 if query.reversed else 1]
     for values in query.edits:
-        copy = APPLY[str(values["name"])](copy, values)
+        copy = sources.edits[str(values["name"])].apply(copy, values)
+    query.rate = round(length / len(copy), 4)
     return copy
 
 
@@ -229,9 +274,9 @@ def beside(
 def build_query(query: Query, sources: Sources, out: Path, seed: int) -> Query:
     """Make and encode one query; the plan's entry comes back with its spans."""
     rng = random.Random(f"{seed} {query.file}")
-    clip = load(sources.videos / query.original)
+    clip = sources.load(query.original)
     height, width = clip[0].shape[:2]
-    copy = cut(clip, query, rng)
+    copy = cut(clip, query, sources, rng)
     foreign = ForeignFootage(sources, rng, width, height)
     ranges = {"alone": (0, 0), "inside": (10, 20), "buried": (20, 40)}
     if query.setting in ranges:
@@ -243,10 +288,10 @@ def build_query(query: Query, sources: Sources, out: Path, seed: int) -> Query:
     # Shrunk twice or cropped twice, a copy would no longer be told by eye.
     chain = {values["name"] for values in query.edits}
     if query.setting == "picture-in-picture":
-        smallest = 0.5 if "border" in chain else 0.35
+        smallest = 0.5 if chain & {"border", "letterbox", "phone"} else 0.35
         middle = inside_picture(copy, foreign.take(len(copy)), rng, query.placement, smallest)
     elif query.setting == "split-screen":
-        middle = beside(copy, foreign, rng, query.placement, may_cut="crop" not in chain)
+        middle = beside(copy, foreign, rng, query.placement, may_cut=not chain & {"crop", "vertical"})
     elif query.setting == "alone":
         h, w = copy[0].shape[:2]
         scale = SHORT_SIDE / min(h, w)
@@ -261,15 +306,15 @@ def build_query(query: Query, sources: Sources, out: Path, seed: int) -> Query:
     return query
 
 
-def build_original(name: str, videos: Path, out: Path) -> str:
+def build_original(name: str, sources: Sources, out: Path) -> str:
     """Encode one clip of the database."""
     file = name.replace("/", "-")
-    encode(load(videos / name), out / "database" / file, DATABASE_CRF)
+    encode(sources.load(name), out / "database" / file, DATABASE_CRF)
     return file
 
 
-def divide(videos: Path, folders: Sequence[str], seed: int) -> Sources:
-    """A third of each folder's clips is foreign, the rest is the database."""
+def divide(videos: Path, folders: Sequence[str], seed: int, share: float = FOREIGN_SHARE) -> Sources:
+    """So many of each folder's clips are foreign, the rest is the database."""
     rng = random.Random(f"{seed} foreign")
     originals: list[str] = []
     foreign: list[str] = []
@@ -280,19 +325,26 @@ def divide(videos: Path, folders: Sequence[str], seed: int) -> Sources:
             raise FileError(
                 videos / folder, "needs two .mp4 clips or more; VIDEOS is the folder of all sources"
             )
-        picked = set(rng.sample(names, max(1, round(len(names) * FOREIGN_SHARE))))
+        picked = set(rng.sample(names, max(1, round(len(names) * share))))
         foreign += sorted(picked)
         originals += [n for n in names if n not in picked]
     return Sources(videos, tuple(originals), tuple(foreign))
 
 
-def build(
-    videos: Path, out: Path, folders: Sequence[str], seed: int, easy: int, hard: int, processes: int = 2
-) -> list[Query]:
+def divide_wide(footage: Path, seed: int) -> Sources:
+    """What ``wide_footage.py`` made: a part of each kind is foreign."""
+    told = footage / "footage.json"
+    if not told.is_file():
+        raise FileError(told, "not there; make it with benchmarks/wide_footage.py")
+    notes = {note["file"]: note for note in json.loads(told.read_text())["files"]}
+    folders = list(dict.fromkeys(name.split("/")[0] for name in notes))
+    return replace(divide(footage, folders, seed, WIDE_FOREIGN_SHARE), notes=notes)
+
+
+def build(sources: Sources, out: Path, seed: int, easy: int, hard: int, processes: int = 2) -> list[Query]:
     """Database, queries and truth.json in ``out``."""
     if easy < 0 or hard < 0 or easy + hard == 0:
         raise UsageError(f"--easy {easy} --hard {hard}: ask for one query or more")
-    sources = divide(videos, folders, seed)
     for part in ("database", "queries"):
         (out / part).mkdir(parents=True, exist_ok=True)
         if any((out / part).iterdir()):
@@ -300,17 +352,20 @@ def build(
     planned = plan(sources, seed, easy, hard)
     with ProcessPoolExecutor(processes) as pool:
         database = list(
-            pool.map(partial(build_original, videos=videos, out=out), sources.originals, chunksize=4)
+            pool.map(partial(build_original, sources=sources, out=out), sources.originals, chunksize=4)
         )
         queries = list(pool.map(partial(build_query, sources=sources, out=out, seed=seed), planned))
-    truth = {
-        "sources": list(folders),
+    truth: dict[str, Any] = {
+        "sources": list(dict.fromkeys(name.split("/")[0] for name in sources.originals)),
         "seed": seed,
         "fps": FPS,
         "database": database,
         "foreign": list(sources.foreign),
         "queries": [asdict(query) for query in queries],
     }
+    if sources.notes:
+        truth["notes"] = {name.replace("/", "-"): sources.note(name) for name in sources.originals}
+        truth["foreign_notes"] = {name: sources.note(name) for name in sources.foreign}
     (out / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
     return queries
 
@@ -322,13 +377,18 @@ def main() -> None:
     )
     parser.add_argument("videos", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--split", choices=list(SPLITS), default="test")
+    parser.add_argument("--split", choices=list(HELD_OUT["videos"]), default="test")
+    parser.add_argument("--wide", action="store_true", help="VIDEOS was made by wide_footage.py")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--easy", type=int, default=120)
     parser.add_argument("--hard", type=int, default=150)
     args = parser.parse_args()
     try:
-        queries = build(args.videos, args.out, SPLITS[args.split], args.seed, args.easy, args.hard)
+        if args.wide:
+            sources = divide_wide(args.videos, args.seed)
+        else:
+            sources = divide(args.videos, HELD_OUT["videos"][args.split], args.seed)
+        queries = build(sources, args.out, args.seed, args.easy, args.hard)
     except VisilError as error:
         sys.exit(f"error: {error}")
     print(f"{len(queries)} queries in {args.out}")

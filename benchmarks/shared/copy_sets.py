@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 import visil
 from visil.collection.background import Background
+from visil.files import replacing
 
 _DRILLS = "17 23 25 26 27 28 30 31 32 39 43 44 50 136 138 142 149 150 153 155 157 162 163 164 168 175 184 197"
 LEFT_OUT = {
@@ -77,7 +78,8 @@ def embedded(model: visil.ViSiL, files: Sequence[Path], folder: Path) -> list[vi
             assert made.blank is not None
             tensors = {"vectors": made.vectors.half(), "timestamps": made.timestamps, "blank": made.blank}
             tensors["duration"] = torch.tensor(made.duration or 0.0, dtype=torch.float64)
-            save_file(tensors, kept)
+            with replacing(kept) as fresh:
+                save_file(tensors, fresh)
         found = load_file(kept)
         return visil.VideoFeatures(
             found["vectors"], found["timestamps"], float(found["duration"]), str(file), found["blank"]

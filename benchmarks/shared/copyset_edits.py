@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,8 @@ def colour_of(values: Values, key: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def _between(rng: random.Random, low: float, high: float) -> float:
+def between(rng: random.Random, low: float, high: float) -> float:
+    """A number drawn from a range, short enough to be written down."""
     return round(rng.uniform(low, high), 3)
 
 
@@ -67,8 +69,8 @@ def _paint(rng: random.Random) -> list[int]:
 def draw_crop(rng: random.Random, heavy: bool) -> Parameters:
     """What is kept of width and height, and from where."""
     low, high = (0.5, 0.68) if heavy else (0.68, 0.86)
-    keep = [_between(rng, low, high) for _ in range(2)]
-    return {"keep": keep, "at": [_between(rng, 0, 1) for _ in range(2)]}
+    keep = [between(rng, low, high) for _ in range(2)]
+    return {"keep": keep, "at": [between(rng, 0, 1) for _ in range(2)]}
 
 
 def crop(frames: Frames, values: Values) -> Frames:
@@ -98,7 +100,7 @@ def draw_overlay(rng: random.Random, heavy: bool) -> Parameters:
     words = rng.sample(["BREAKING", "watch till the end", "@user123", "PART 2", "LOL", "follow for more"], 2)
     low, high = (0.15, 0.24) if heavy else (0.12, 0.2)
     discs = [
-        [_between(rng, 0, 0.8), _between(rng, 0, 0.8), _between(rng, low, high), *_paint(rng)]
+        [between(rng, 0, 0.8), between(rng, 0, 0.8), between(rng, low, high), *_paint(rng)]
         for _ in range(rng.randint(3, 4) if heavy else rng.randint(1, 2))
     ]
     return {
@@ -138,13 +140,13 @@ def draw_colour(rng: random.Random, heavy: bool) -> Parameters:
     spread = 0.4 if heavy else 0.25
     values: Parameters = {
         # Much of the footage is bright: pushed up as far as down, it would turn white.
-        "brightness": _between(rng, 1 - spread, 1 + spread / 2),
-        "contrast": _between(rng, 1 - spread, 1 + spread / 2),
-        "saturation": _between(rng, 1 - spread, 1 + spread),
+        "brightness": between(rng, 1 - spread, 1 + spread / 2),
+        "contrast": between(rng, 1 - spread, 1 + spread / 2),
+        "saturation": between(rng, 1 - spread, 1 + spread),
     }
     if heavy and rng.random() < 0.3:
         values["saturation"] = 0.0
-    values["gains"] = [_between(rng, 1 - spread / 2, 1 + spread / 4) for _ in range(3)]
+    values["gains"] = [between(rng, 1 - spread / 2, 1 + spread / 4) for _ in range(3)]
     return values
 
 
@@ -160,7 +162,7 @@ def draw_rotation(rng: random.Random, heavy: bool) -> Parameters:
     if heavy and rng.random() < 0.35:
         return {"degrees": rng.choice([90, 180, 270])}
     low, high = (15, 35) if heavy else (5, 15)
-    return {"degrees": _between(rng, low, high) * rng.choice([1, -1])}
+    return {"degrees": between(rng, low, high) * rng.choice([1, -1])}
 
 
 def rotation(frames: Frames, values: Values) -> Frames:
@@ -171,7 +173,7 @@ def rotation(frames: Frames, values: Values) -> Frames:
 def draw_border(rng: random.Random, heavy: bool) -> Parameters:
     """The picture's share of each side."""
     low, high = (0.55, 0.7) if heavy else (0.72, 0.88)
-    return {"share": [_between(rng, low, high) for _ in range(2)], "colour": _paint(rng)}
+    return {"share": [between(rng, low, high) for _ in range(2)], "colour": _paint(rng)}
 
 
 def border(frames: Frames, values: Values) -> Frames:
@@ -195,7 +197,7 @@ def speed(frames: Frames, values: Values) -> Frames:
 def draw_blur(rng: random.Random, heavy: bool) -> Parameters:
     """Sigma in hundredths of the short side."""
     low, high = (1.1, 1.8) if heavy else (0.6, 1.1)
-    return {"sigma_percent": _between(rng, low, high)}
+    return {"sigma_percent": between(rng, low, high)}
 
 
 def blur(frames: Frames, values: Values) -> Frames:
@@ -207,7 +209,7 @@ def blur(frames: Frames, values: Values) -> Frames:
 def draw_perspective(rng: random.Random, heavy: bool) -> Parameters:
     """How far each corner moves inwards, as shares of width and height."""
     low, high = (0.1, 0.22) if heavy else (0.03, 0.1)
-    return {"corners": [_between(rng, low, high) if rng.random() < 0.75 else 0.0 for _ in range(8)]}
+    return {"corners": [between(rng, low, high) if rng.random() < 0.75 else 0.0 for _ in range(8)]}
 
 
 def perspective(frames: Frames, values: Values) -> Frames:
@@ -228,27 +230,28 @@ def recode(frames: Frames, values: Values) -> Frames:
     return list(library.recode(fps=FPS, crf=crf, short_side=short_side)(frames))
 
 
-DRAW: dict[str, Callable[[random.Random, bool], Parameters]] = {
-    "crop": draw_crop,
-    "mirror": draw_mirror,
-    "overlay": draw_overlay,
-    "colour": draw_colour,
-    "rotation": draw_rotation,
-    "border": draw_border,
-    "speed": draw_speed,
-    "blur": draw_blur,
-    "perspective": draw_perspective,
-    "recode": draw_recode,
-}
-APPLY: dict[str, Callable[[Frames, Values], Frames]] = {
-    "crop": crop,
-    "mirror": mirror,
-    "overlay": overlay,
-    "colour": colour,
-    "rotation": rotation,
-    "border": border,
-    "speed": speed,
-    "blur": blur,
-    "perspective": perspective,
-    "recode": recode,
+@dataclass(frozen=True)
+class EditKind:
+    """One edit: how its parameters are drawn, given a source of chance and whether it is to be heavy; how they apply.
+
+    A chain has one edit of a ``family`` at most, and none that is not ``chained``.
+    """
+
+    draw: Callable[[random.Random, bool], Parameters]
+    apply: Callable[[Frames, Values], Frames]
+    family: str
+    chained: bool = True
+
+
+EDITS = {
+    "crop": EditKind(draw_crop, crop, "crop"),
+    "mirror": EditKind(draw_mirror, mirror, "mirror"),
+    "overlay": EditKind(draw_overlay, overlay, "overlay"),
+    "colour": EditKind(draw_colour, colour, "colour"),
+    "rotation": EditKind(draw_rotation, rotation, "rotation"),
+    "border": EditKind(draw_border, border, "border"),
+    "speed": EditKind(draw_speed, speed, "speed"),
+    "blur": EditKind(draw_blur, blur, "blur"),
+    "perspective": EditKind(draw_perspective, perspective, "perspective"),
+    "recode": EditKind(draw_recode, recode, "recode"),
 }

@@ -73,7 +73,8 @@ def test_set(copyset: ModuleType, edits: ModuleType, tmp_path: Path) -> None:
     write(edits, tmp_path / "videos" / "a", range(3))
     write(edits, tmp_path / "videos" / "b", range(3, 6))
     out = tmp_path / "set"
-    copyset.build(tmp_path / "videos", out, ["a", "b"], seed=3, easy=1, hard=3)
+    sources = copyset.divide(tmp_path / "videos", ["a", "b"], 3)
+    copyset.build(sources, out, seed=3, easy=1, hard=3)
     truth = json.loads((out / "truth.json").read_text())
     foreign = {name.replace("/", "-") for name in truth["foreign"]}
     assert len(truth["database"]) == 4
@@ -89,12 +90,11 @@ def test_set(copyset: ModuleType, edits: ModuleType, tmp_path: Path) -> None:
         assert 0 <= query["original_span"][0] < query["original_span"][1] <= 3.001
     again = tmp_path / "again"
     (again / "queries").mkdir(parents=True)
-    sources = copyset.divide(tmp_path / "videos", ["a", "b"], 3)
     query = copyset.build_query(copyset.plan(sources, 3, 1, 3)[2], sources, again, 3)
     assert json.loads(json.dumps(asdict(query))) == truth["queries"][2]
     assert (again / "queries" / query.file).read_bytes() == (out / "queries" / query.file).read_bytes()
     with pytest.raises(FileError, match="not empty"):
-        copyset.build(tmp_path / "videos", out, ["a"], seed=3, easy=1, hard=0)
+        copyset.build(sources, out, seed=3, easy=1, hard=0)
 
 
 def test_the_copy_is_where_the_truth_says(copyset: ModuleType, edits: ModuleType, tmp_path: Path) -> None:
@@ -133,10 +133,12 @@ def test_edits(edits: ModuleType) -> None:
 @pytest.mark.parametrize("heavy", [False, True])
 def test_every_edit_draws_what_it_applies(edits: ModuleType, heavy: bool) -> None:
     frames = colours(6)
-    for name, draw in edits.DRAW.items():
-        values = draw(random.Random(name), heavy)
+    wide = importlib.import_module("shared.wide_edits")
+    kinds = [*edits.EDITS.items(), *wide.EDITS.items()]
+    for name, kind in kinds:
+        values = kind.draw(random.Random(name), heavy)
         assert json.loads(json.dumps(values)) == values
-        changed = edits.APPLY[name](frames, values)
+        changed = kind.apply(frames, values)
         assert changed[0].dtype == np.uint8
         assert name == "speed" or len(changed) == len(frames)
 

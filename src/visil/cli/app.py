@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -24,11 +25,9 @@ from visil.cli import (
     tables,
     train,
 )
-from visil.cli.commands import Commands
-from visil.cli.verbosity import logged_to_console
 from visil.errors import VisilError
 
-app = Commands(
+app = typer.Typer(
     name="visil",
     help="How two videos relate: which share footage, where, and how sure it is.",
     no_args_is_help=True,
@@ -73,9 +72,9 @@ def _root(
 
 def main() -> NoReturn:
     """Run; every expected failure is one line on standard error and exit status 1."""
+    logging.basicConfig(format="visil: %(message)s", level=logging.WARNING)
     try:
-        with logged_to_console():
-            app()
+        app()
     except SystemExit as end:
         if end.code == 128 + signal.SIGINT:  # Typer catches Ctrl-C itself
             print("visil: stopped", file=sys.stderr)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from visil.cli.verbosity import is_quiet
-
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -27,7 +25,7 @@ def progress_bars(unit: str, quiet: bool = False) -> Iterator[Progress | None]:
 
     None where nothing is to be shown: ``quiet``, or standard error is no terminal.
     """
-    if quiet or is_quiet() or not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -186,7 +184,7 @@ def training_progress(quiet: bool = False) -> Iterator[Report]:
                     show("epochs", done, fact.epochs * fact.total, figures, description)
             elif bars is not None:
                 bars.console.print(fact, markup=False, highlight=False)
-            elif not is_quiet():
+            else:
                 print(fact, file=sys.stderr)
 
         yield report
