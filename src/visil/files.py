@@ -112,6 +112,14 @@ def delete_unless_in_use(path: Path) -> None:
             raise
 
 
+def cache_folder() -> Path:
+    """Where this machine keeps what can be had again: ``VISIL_CACHE``, or the user's own cache folder."""
+    own = os.environ.get("VISIL_CACHE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "visil"
+
+
 def make_folder(folder: str | os.PathLike[str], what: str = "a folder") -> Path:
     """Make a folder where there is none, and those above it; ``what`` it is to be, for the error."""
     try:

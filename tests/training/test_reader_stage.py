@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from toy_training import footage, toy_model
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
 from visil.model.reader import ReaderConfig
+from visil.training import piece_files
 from visil.training.config import ReaderStage
 from visil.training.pairs import Pairs, load_pairs, lookalikes, save_pairs
 from visil.training.pictures import Pictures
@@ -44,9 +46,15 @@ def model() -> ViSiL:
     return made
 
 
+def made(folder: Path) -> Pairs:
+    found = make_pairs(model(), footage(), footage(8, 100), STAGE, folder)
+    assert found is not None
+    return found
+
+
 @pytest.fixture(scope="module")
-def pairs() -> Pairs:
-    return make_pairs(model(), footage(), footage(8, 100), STAGE)
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    return made(tmp_path_factory.mktemp("pieces"))
 
 
 def test_every_query_meets_its_original_and_strangers(pairs: Pairs) -> None:
@@ -59,8 +67,27 @@ def test_every_query_meets_its_original_and_strangers(pairs: Pairs) -> None:
         assert bool((pair.truth == SAME).any()) == (pair.relation == "copy")
 
 
-def test_the_same_footage_gives_the_same_pairs(pairs: Pairs) -> None:
-    again = make_pairs(model(), footage(), footage(8, 100), STAGE)
+def test_pieces_that_a_stopped_run_left_are_read_back_to_the_same_pairs(
+    pairs: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piece_files, "TOGETHER", 8)
+    calls = iter([False, False, True])
+    args = (model(), footage(), footage(8, 100), STAGE, tmp_path)
+    assert make_pairs(*args, stop=lambda: next(calls)) is None
+    left = sorted(tmp_path.iterdir())
+    assert len(left) == 2
+    left[1].write_bytes(b"cut off")
+    embedded: list[int] = []
+    plain = ViSiL.embed_frames
+
+    def counted(self: ViSiL, *arguments: Any) -> Any:
+        embedded.append(1)
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(ViSiL, "embed_frames", counted)
+    again = made(tmp_path)
+    assert len(embedded) == 8 + 24 + 8 + 4 - 8  # the first file's are read back
+    assert not tmp_path.exists()
     assert all(torch.equal(a.frames, b.frames) for a, b in zip(pairs.training, again.training, strict=True))
 
 
@@ -90,12 +117,12 @@ def test_a_damaged_file_of_pairs_is_named(tmp_path: Path) -> None:
 
 
 def test_strangers_of_a_background_are_frames_of_different_videos() -> None:
-    made = model()
-    pieces = list(pieces_of(made, footage(2), [Plan(v, (0.0, 1.0, 2.0)) for v in (0, 1)]))
-    background = fit_background(made, pieces, 5)
-    across = made.formula.frame_matrix(pieces[0].vectors.float(), pieces[1].vectors.float())
+    own = model()
+    pieces = list(pieces_of(own, footage(2), [Plan(v, (0.0, 1.0, 2.0)) for v in (0, 1)]))
+    background = fit_background(own, pieces, 5)
+    across = own.formula.frame_matrix(pieces[0].vectors.float(), pieces[1].vectors.float())
     # Both directions count, and S_f of a model that is not symmetric differs by direction.
-    back = made.formula.frame_matrix(pieces[1].vectors.float(), pieces[0].vectors.float())
+    back = own.formula.frame_matrix(pieces[1].vectors.float(), pieces[0].vectors.float())
     assert float(background.mean) == pytest.approx(float(torch.cat([across, back]).mean()), abs=1e-3)
     assert background.regions.shape == (5, 24)
 

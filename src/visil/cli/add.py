@@ -20,7 +20,7 @@ from visil.cli.file_selection import (
     selection_of,
 )
 from visil.cli.options import AsJson, CodesName, Device, GpusPerActor, RayAddress, choose_device, joined
-from visil.cli.output import MOST_FAILURES, failures_as_json, print_json
+from visil.cli.output import MOST_FAILURES, failures_as_json, print_json, say
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
 
@@ -131,10 +131,10 @@ def add(
             known["passed_over"] = failures_as_json(report.passed_over)
         print_json(known)
         return
-    typer.echo(f"{report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed")
+    say(f"{report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed")
     for path, reason in report.failed[:MOST_FAILURES]:
         typer.echo(f"  {printable(path)}: {reason}")
     if len(report.failed) > MOST_FAILURES:
         typer.echo(f"  and {len(report.failed) - MOST_FAILURES} more: visil info {index} --failed")
     if report.passed_over:
-        typer.echo(passed_over_line(report.passed_over))
+        say(passed_over_line(report.passed_over))

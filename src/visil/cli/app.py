@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -25,9 +24,11 @@ from visil.cli import (
     tables,
     train,
 )
+from visil.cli.commands import Commands
+from visil.cli.verbosity import logged_to_console
 from visil.errors import VisilError
 
-app = typer.Typer(
+app = Commands(
     name="visil",
     help="How two videos relate: which share footage, where, and how sure it is.",
     no_args_is_help=True,
@@ -72,9 +73,9 @@ def _root(
 
 def main() -> NoReturn:
     """Run; every expected failure is one line on standard error and exit status 1."""
-    logging.basicConfig(format="visil: %(message)s", level=logging.WARNING)
     try:
-        app()
+        with logged_to_console():
+            app()
     except SystemExit as end:
         if end.code == 128 + signal.SIGINT:  # Typer catches Ctrl-C itself
             print("visil: stopped", file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from visil.cli.output import check_folder, print_json
+from visil.cli.verbosity import is_quiet
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,7 +41,7 @@ def bench(
 
     for file in (out, plot):
         check_folder(file)
-    terminal = Console(stderr=True)
+    terminal = Console(stderr=True, quiet=is_quiet())
     if show is not None:
         result = read(show)
     else:

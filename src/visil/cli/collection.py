@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from visil.cli.options import AsJson, Location
-from visil.cli.output import print_json
+from visil.cli.output import print_json, say
 from visil.errors import UsageError, printable
 
 
@@ -52,7 +52,7 @@ def verify(
             typer.echo(f"{printable(problem.what)}: {problem.reason}")
         typer.echo(f"{len(problems)} problems" if problems else "sound")
         if problems and repair:
-            typer.echo("taken out; run `visil add` on the same files again")
+            say("taken out; run `visil add` on the same files again")
     if problems and not repair:
         raise typer.Exit(1)
 
@@ -65,7 +65,7 @@ def remove(
     from visil.collection import Index
 
     with Index(index, create=False) as collection:
-        typer.echo(f"{collection.remove(ids)} removed from the collection")
+        say(f"{collection.remove(ids)} removed from the collection")
 
 
 def judge(
@@ -87,4 +87,4 @@ def judge(
                 collection.judge(a, b, None)
             case _:
                 raise UsageError(f"a verdict is same, different or undo, not {verdict!r}")
-    typer.echo(f"recorded: {verdict}")
+    say(f"recorded: {verdict}")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Precision, choose_device
+from visil.cli.options import AsJson, Device, Precision, choose_device, import_torch
 from visil.cli.output import check_folder, print_json, relation, stretch
 from visil.cli.progress import frame_counter
+from visil.cli.verbosity import is_quiet
 
 if TYPE_CHECKING:
     from visil.matching.match import Match
@@ -43,6 +44,7 @@ def compare(
 
     for video in (query, target):
         probe(video)  # a bad file is named at once, before the network is loaded
+    import_torch()
     from visil.compare.loading import load
 
     with warnings.catch_warnings():
@@ -75,5 +77,5 @@ def _tell(match: Match, plot: Path | None) -> None:
             spans = stretch(segment.query), stretch(segment.target)
             table.add_row(*spans, f"{length:.0f} s", f"{segment.score:.3f}")
         console.print(table)
-    if plot is not None:
+    if plot is not None and not is_quiet():
         console.print(Text(f"plot: {plot}"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.options import AsJson, Device, Location, Precision, RayAddress, choose_device, opened_over
-from visil.cli.output import check_folder, print_json
+from visil.cli.output import check_folder, print_json, say
 from visil.cli.progress import pair_progress
 from visil.errors import printable
 
@@ -58,7 +58,7 @@ def duplicates(
     _tell(found)
     for file in (csv, html):
         if file is not None:
-            typer.echo(f"written: {file}")
+            say(f"written: {file}")
 
 
 def _tell(found: Duplicates) -> None:

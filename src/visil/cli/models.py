@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from visil.cli.commands import Commands
 from visil.cli.options import AsJson
-from visil.cli.output import print_json
+from visil.cli.output import print_json, say
 
-app = typer.Typer(help="Models and weights.", no_args_is_help=True)
+app = Commands(help="Models and weights.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -67,7 +68,7 @@ def import_official(
     backbone = backbone_weights or backbone_spec("resnet50").weights.locate()
     model = ViSiL.from_official(weights, pca, backbone_weights=backbone, symmetric=symmetric)
     model.save_pretrained(folder)
-    typer.echo(f"{folder}: {model.config.name}")
+    say(f"{folder}: {model.config.name}")
 
 
 @app.command("export")
@@ -85,13 +86,13 @@ def export(
 
     if not onnx:
         load(model).save_pretrained(folder)
-        typer.echo(str(folder))
+        say(str(folder))
         return
     from visil.onnx import export_onnx
 
     done = export_onnx(load(model), folder)
-    typer.echo(str(folder))
-    typer.echo(
+    say(str(folder))
+    say(
         f"in ONNX Runtime as in torch: to {done.extractor_difference:.0e} (extractor)"
         f" and {done.similarity_difference:.0e} (similarity)"
     )

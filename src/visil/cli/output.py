@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from visil.cli.verbosity import is_quiet
 from visil.errors import UsageError, printable
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 MOST_FAILURES = 10
 """Files that could not be read which are named one by one."""
+
+
+def say(line: str) -> None:
+    """A line that is no answer, only says what was done."""
+    if not is_quiet():
+        typer.echo(line)
 
 
 def print_json(document: Any, *, indent: int | None = None) -> None:

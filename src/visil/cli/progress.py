@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from visil.cli.verbosity import is_quiet
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -25,7 +27,7 @@ def progress_bars(unit: str, quiet: bool = False) -> Iterator[Progress | None]:
 
     None where nothing is to be shown: ``quiet``, or standard error is no terminal.
     """
-    if quiet or not sys.stderr.isatty():
+    if quiet or is_quiet() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -184,7 +186,7 @@ def training_progress(quiet: bool = False) -> Iterator[Report]:
                     show("epochs", done, fact.epochs * fact.total, figures, description)
             elif bars is not None:
                 bars.console.print(fact, markup=False, highlight=False)
-            else:
+            elif not is_quiet():
                 print(fact, file=sys.stderr)
 
         yield report

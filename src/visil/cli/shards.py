@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
+from visil.cli.commands import Commands
 from visil.cli.options import AsJson, CodesName
-from visil.cli.output import print_json
+from visil.cli.output import print_json, say
 from visil.cli.progress import count_progress
 from visil.errors import UsageError, printable
 
-app = typer.Typer(help="Collections cut into shards: make, grow, rebalance, list.", no_args_is_help=True)
+app = Commands(help="Collections cut into shards: make, grow, rebalance, list.", no_args_is_help=True)
 
 IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="The sharded collection's folder.")]
 
@@ -52,7 +53,7 @@ def create(
             source=source,
             progress=progress,
         )
-    typer.echo(f"{printable(str(index))}: {shards or len(at or [])} shards, {videos} videos")
+    say(f"{printable(str(index))}: {shards or len(at or [])} shards, {videos} videos")
 
 
 @app.command("add")
@@ -69,9 +70,7 @@ def add(
     from visil.collection.shards.create import add_shard
 
     name = add_shard(index, location)
-    typer.echo(
-        f"{name} added; `visil shards rebalance {printable(str(index))}` gives it its part of the videos"
-    )
+    say(f"{name} added; `visil shards rebalance {printable(str(index))}` gives it its part of the videos")
 
 
 @app.command("rebalance")
@@ -81,7 +80,7 @@ def rebalance(index: IndexArgument) -> None:
 
     with count_progress("videos") as progress:
         moved = move(index, progress=progress)
-    typer.echo(f"{moved} videos moved")
+    say(f"{moved} videos moved")
 
 
 @app.command("list")

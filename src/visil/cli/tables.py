@@ -10,7 +10,7 @@ import typer
 
 from visil.cli.evaluate import Dataset
 from visil.cli.options import AsJson, numbers
-from visil.cli.output import failures_as_json, print_json, print_left_out
+from visil.cli.output import failures_as_json, print_json, print_left_out, say
 from visil.cli.progress import table_progress
 from visil.errors import UsageError
 
@@ -214,7 +214,7 @@ def _tell(made: Made) -> None:
     from visil.paper.output import to_markdown
 
     typer.echo(to_markdown(made.table))
-    typer.echo(f"written: {', '.join(str(file) for file in made.files)}\n")
+    say(f"written: {', '.join(str(file) for file in made.files)}\n")
 
 
 def _list(as_json: bool) -> None:

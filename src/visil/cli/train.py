@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from visil.cli.options import numbers
-from visil.cli.output import print_left_out
+from visil.cli.output import print_left_out, say
 
 if TYPE_CHECKING:
     from visil.training.config import TrainConfig
@@ -96,7 +96,7 @@ def train(
     if outcome.stopped:
         line = f"stopped after step {outcome.steps}: the same command goes on from there"
     if own_rank() == 0:
-        typer.echo(line)
+        say(line)
     if outcome.stopped:
         raise typer.Exit(128 + signal.SIGINT)
 
@@ -124,7 +124,7 @@ def fit_whitening(
         result = fit(paths, config, chosen_device(device), progress)
     print_left_out(result.failed)
     result.model.save_pretrained(out)
-    typer.echo(f"{out}: {config.name}, fitted on {result.vectors} vectors of {result.videos} videos")
+    say(f"{out}: {config.name}, fitted on {result.vectors} vectors of {result.videos} videos")
 
 
 def _words(outcome: Outcome, settings: TrainConfig) -> str:

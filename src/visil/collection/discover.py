@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,6 +12,8 @@ from visil.collection.selection import EVERYTHING, Selection
 from visil.errors import UsageError, VideoError, printable
 from visil.video.container import is_video_path
 from visil.video.images import list_images
+
+logger = logging.getLogger("visil")
 
 LEAVES = "a link that leaves the folder"
 
@@ -31,6 +34,8 @@ def discover(
     video are passed over. A folder named outright that holds images and nothing else is itself a video. Links below a
     folder are followed as far as the selection allows: anywhere, or to what lies ``within`` some folders, by default
     the one that was named. No folder is entered twice, so a loop of links ends.
+
+    ``passed_over`` is told of what is not wanted; the log also of what is no video.
     """
     seen: set[bytes] = set()
     walk = _Walk(selection, passed_over or (lambda *_: None))
@@ -100,35 +105,40 @@ class _Walk:
         for entry in entries:
             path, below = Path(entry.path), f"{place}{entry.name}"
             try:
-                if self._refused(path, self._first_sight(entry, roots)):
+                if _no_video(entry) or self._refused(path, self._leaves(entry, roots)):
                     continue
                 if entry.is_dir():
                     if not self._refused(path, self.selection.refuses_folder(below)):
                         yield from self._walk(path, f"{below}/", roots)
-                elif entry.is_file() and not self._refused(path, self._file(entry, below)):
+                    continue
+                self._videos += 1
+                if not self._refused(path, self.selection.refuses_file(below, entry.stat().st_size)):
                     yield path
             except OSError:
-                self.passed_over(path, "a link to nowhere")
+                logger.info("passed over: %s: a link to nowhere", printable(entry.path))
 
-    def _first_sight(self, entry: os.DirEntry[str], roots: list[str]) -> str | None:
-        if entry.name.startswith("."):
-            return "hidden"
+    def _leaves(self, entry: os.DirEntry[str], roots: list[str]) -> str | None:
         if self.selection.follow_links or not _is_link(entry):
             return None
         real = os.path.realpath(entry.path, strict=True)
         inside = any(real == root or real.startswith(os.path.join(root, "")) for root in roots)
         return None if inside else LEAVES
 
-    def _file(self, entry: os.DirEntry[str], place: str) -> str | None:
-        if not is_video_path(entry.name):
-            return "not named like a video"
-        self._videos += 1
-        return self.selection.refuses_file(place, entry.stat().st_size)
-
     def _refused(self, path: Path, reason: str | None) -> bool:
         if reason is not None:
             self.passed_over(path, reason)
         return reason is not None
+
+
+def _no_video(entry: os.DirEntry[str]) -> bool:
+    if entry.name.startswith("."):
+        reason = "hidden"
+    elif entry.is_dir() or (entry.is_file() and is_video_path(entry.name)):
+        return False
+    else:
+        reason = "not named like a video"
+    logger.info("passed over: %s: %s", printable(entry.path), reason)
+    return True
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:

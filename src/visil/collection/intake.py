@@ -7,6 +7,7 @@ deletion of a feature file: none is deleted that was just written.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -20,8 +21,10 @@ from visil.collection.feature_writer import FeatureWriter
 from visil.collection.identity import Stamp, stamp_of
 from visil.collection.parts import Parts
 from visil.collection.selection import EVERYTHING, Selection
-from visil.errors import IndexFolderError, VideoError
+from visil.errors import IndexFolderError, VideoError, printable
 from visil.video import VideoInfo, declared_seconds
+
+logger = logging.getLogger("visil")
 
 NO_STAMP = Stamp(-1, -1)
 """Equals no real one: of a failure that may pass, so that the file is tried again each time."""
@@ -40,7 +43,7 @@ class AddReport:
     failed: list[tuple[str, str]] = field(default_factory=list)
     """(path, reason)"""
     passed_over: list[tuple[str, str]] = field(default_factory=list)
-    """(path, reason): files and folders that were seen and not taken, as they are no videos or were not wanted."""
+    """(path, reason): videos and folders that were seen and not wanted."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ class Intake:
 
     def pass_over(self, path: Path, reason: str) -> None:
         """Record a file or folder that is not taken."""
+        logger.info("passed over: %s: %s", printable(os.fspath(path)), reason)
         self.report.passed_over.append((os.fspath(path), reason))
 
     def embedded(self, frames: int) -> None:
@@ -246,6 +250,7 @@ class Intake:
                 self._drop(job.id)
             raise
         self._drop_all(gone)
+        logger.info("added: %s: %d frames of %.1f s", printable(os.fspath(job.path)), frames, duration)
         self.report.added += 1
         self._tell(job.path)
         for copy in self._release(job.id):
@@ -262,6 +267,7 @@ class Intake:
             self._drop_all(gone)
         elif self._reference:
             self._catalogue.mark_reference(path)
+        logger.info("known: %s", printable(path))
         self.report.unchanged += 1
         return self._tell(known.path)
 
@@ -271,6 +277,7 @@ class Intake:
             job.writer.discard()
         if stamp is not None:
             self._drop_all(self._catalogue.fail(os.fspath(path), reason, stamp))
+        logger.info("failed: %s: %s", printable(os.fspath(path)), reason)
         self.report.failed.append((os.fspath(path), reason))
         self._tell(path)
         if job is not None:

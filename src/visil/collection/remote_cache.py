@@ -27,14 +27,6 @@ LEFTOVER_S = 86400.0
 """Age at which a half-written file belongs to a process that was killed."""
 
 
-def cache_root() -> Path:
-    """Where caches of stores lie: ``VISIL_CACHE``, or the user's own cache folder."""
-    own = os.environ.get("VISIL_CACHE")
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "visil"
-
-
 def cache_limit() -> int:
     """Bytes that a cache may hold."""
     said = os.environ.get("VISIL_CACHE_GB")

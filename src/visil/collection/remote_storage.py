@@ -20,13 +20,14 @@ from pathlib import Path
 from visil.collection.candidate_cache import LeftOut
 from visil.collection.catalogue import Catalogue
 from visil.collection.lock import can_write
-from visil.collection.remote_cache import LocalCache, cache_root
+from visil.collection.remote_cache import LocalCache
 from visil.collection.remote_candidates import SharedCandidates
 from visil.collection.remote_catalogue import MARKER, SnapshotDatabase, Snapshots
 from visil.collection.remote_features import RemoteFeatures
 from visil.collection.remote_objects import Objects
 from visil.collection.store import PartFeatures
 from visil.errors import IndexFolderError
+from visil.files import cache_folder
 
 GRACE_S = 3600.0
 """Age from which an object that no catalogue names is left over: a younger one may be about to be named."""
@@ -38,7 +39,7 @@ class RemoteStorage:
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.objects = Objects(url)
         self.location = self.objects.base
-        self.folder = cache_root() / "stores" / _folder_name(url, self._identity(create))
+        self.folder = cache_folder() / "stores" / _folder_name(url, self._identity(create))
         cache = LocalCache(self.folder / "cache")
         self.database = SnapshotDatabase(Snapshots(self.objects, cache), self.location)
         self.catalogue = Catalogue(self.database)

@@ -64,18 +64,24 @@ def why_no_kernels(device: torch.device) -> str | None:
 
 @lru_cache(maxsize=64)
 def _tried(index: int) -> str | None:
-    """One small product: compilers, drivers and old chips say what they lack, once in a process."""
+    """One small product: compilers, drivers and old chips say what they lack, unless it was right here before."""
     major, minor = torch.cuda.get_device_capability(index)
     if (major, minor) < OLDEST:
         return f"compute capability {major}.{minor}, {OLDEST[0]}.{OLDEST[1]} is needed"
+    device = torch.device("cuda", index)
     try:
-        from visil.kernels.triton_frames import frame_products, prepared
+        from visil.kernels.passed_checks import passed
 
-        device = torch.device("cuda", index)
-        vectors = prepared(torch.ones(1, 1, 64, device=device) / 8, torch.float16)
-        found = frame_products(vectors, vectors, torch.empty(1, 1, device=device))
-        return None if abs(float(found) - 1) < 1e-2 else "its result is wrong"
+        return None if passed(lambda: _multiplies(device), "products", device) else "its result is wrong"
     except ImportError:
         return "Triton is not installed: pip install triton"
     except Exception as error:  # whatever a compiler or driver raises: torch takes over
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
+
+
+def _multiplies(device: torch.device) -> bool:
+    from visil.kernels.triton_frames import frame_products, prepared
+
+    vectors = prepared(torch.ones(1, 1, 64, device=device) / 8, torch.float16)
+    found = frame_products(vectors, vectors, torch.empty(1, 1, device=device))
+    return abs(float(found) - 1) < 1e-2

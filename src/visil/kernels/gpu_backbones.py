@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from visil.kernels.passed_checks import passed
 from visil.kernels.triton_maps import depthwise_relu6, regional_max_into
 from visil.model.backbones import Backbone
 from visil.model.backbones.efficientnet_lite import (
@@ -38,7 +39,10 @@ def fused(backbone: nn.Module, last: int) -> FusedResNet50 | FusedEfficientNetLi
         made = FusedEfficientNetLite(backbone, torch.float16, last).eval()
     else:
         return None
-    return made if _agree(made, backbone) else None
+    weights = (*backbone.parameters(), *backbone.buffers())
+    device = weights[0].device
+    agree = passed(lambda: _agree(made, backbone), f"{type(made).__name__}-{last}", device, weights)
+    return made if agree else None
 
 
 @torch.inference_mode()

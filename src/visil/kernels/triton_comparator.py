@@ -91,7 +91,8 @@ def _cells(rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     return tl.minimum(row, rows - 1), tl.minimum(column, columns - 1), inside
 
 
-@triton.jit
+# Counts come in all sizes: a kernel for each kind of number would be compiled again and again.
+@triton.jit(do_not_specialize=["rows", "columns"])
 def _pooled_twice_kernel(
     matrix,
     matrix_x,
@@ -147,7 +148,7 @@ def _pooled_twice_kernel(
     tl.store(out + places, twice.to(out.dtype.element_ty), mask=inside[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "columns"])
 def _output_kernel(
     twice,
     row_map,
@@ -235,7 +236,7 @@ def compared(
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "segments"])
 def _segment_max_kernel(
     matrix, stride_row, stride_column, starts, out, rows, segments, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):

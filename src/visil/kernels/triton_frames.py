@@ -58,7 +58,8 @@ def tile_for(channels: int, bytes_each: int, few: int, shared_memory: int, bytes
     return Tile(128, y, step, 8, max(2, min(4, shared_memory // (LINE * (128 + y)))))
 
 
-@triton.jit
+# Counts come in all sizes: a kernel for each kind of number would be compiled again and again.
+@triton.jit(do_not_specialize=["x_count", "y_count", "out_pair"])
 def _frames_kernel(
     query,
     target,

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from visil.training.footage import Footage
 from visil.training.frame_bank import small_pictures
 
 Edit = Literal["plain", "mild", "heavy", "composite"]
+
+EDIT_NAMES: tuple[Edit, ...] = get_args(Edit)
 
 EDITS: tuple[tuple[Edit, float], ...] = (("mild", 0.2), ("heavy", 0.45), ("composite", 0.35))
 """Edits of copies, and how often each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +22,8 @@ from visil.progress import Counted
 from visil.training.config import ReaderStage
 from visil.training.footage import Footage
 from visil.training.pairs import Pairs, Strings, load_pairs
-from visil.training.pieces import Piece, Plan, copied, made, original
+from visil.training.piece_files import kept_pieces
+from visil.training.pieces import Piece, Plan, copied, original
 from visil.training.reader import ReaderObjective
 from visil.training.trainer import Outcome, Step, Trainer
 
@@ -46,28 +48,38 @@ def make_pairs(
     training: Footage,
     validation: Footage,
     stage: ReaderStage,
+    folder: Path,
     *,
     seed: int = 0,
     progress: Counted | None = None,
-) -> Pairs:
-    """Copies, originals and strangers of some footage as pairs; validation pairs from other footage."""
-    learned = _pieces(model, training, stage.pieces, seed, progress)
-    held = _pieces(model, validation, stage.pieces // 5, seed + 1, progress)
+    stop: Callable[[], bool] = lambda: False,
+) -> Pairs | None:
+    """Copies, originals and strangers of some footage as pairs; validation pairs from other footage.
+
+    ``folder`` holds what is done until all is; None: ``stop`` asked for an end.
+    """
+    parts = []
+    for footage, count, own in ((training, stage.pieces, seed), (validation, stage.pieces // 5, seed + 1)):
+        plans = planned(footage, count, model.config.sampling.fps, own)
+        pieces = kept_pieces(model, footage, plans, folder, progress=progress, stop=stop)
+        if pieces is None:
+            return None
+        parts.append((pieces[: len(footage)], pieces[len(footage) :]))
+    learned, held = parts
     background = fit_background(model, learned[0], stage.background, seed).to(model.device)
-    return Pairs(
+    pairs = Pairs(
         list(Strings(model, *learned, background).pairs(stage.uses, stage.strangers, seed)),
         list(Strings(model, *held, background).pairs(1, stage.strangers, seed + 1)),
         background.cpu(),
         model.fingerprint(),
     )
+    shutil.rmtree(folder, ignore_errors=True)
+    return pairs
 
 
-def _pieces(
-    model: ViSiL, footage: Footage, count: int, seed: int, progress: Counted | None
-) -> tuple[list[Piece], list[Piece]]:
-    """Every video as it stands, and ``count`` copied stretches of them."""
+def planned(footage: Footage, count: int, fps: float, seed: int) -> list[Plan]:
+    """Every video as it stands, then ``count`` copied stretches of them."""
     rng = np.random.default_rng([seed, 0])
-    fps = model.config.sampling.fps
     lengths = [_seconds(footage.times(video)) for video in range(len(footage))]
     originals = [
         original(video, length, fps, float(rng.uniform()), LONGEST_ORIGINAL)
@@ -79,13 +91,7 @@ def _pieces(
     copies = [
         copied(int(video), lengths, fps, np.random.default_rng([seed, 1, i])) for i, video in enumerate(order)
     ]
-    plans: list[Plan] = [*originals, *copies]
-    pieces: list[Piece] = []
-    for piece in made(model, footage, plans):
-        pieces.append(piece)
-        if progress is not None:
-            progress(len(pieces), len(plans), footage.names[int(piece.shows[0, 0])])
-    return pieces[: len(originals)], pieces[len(originals) :]
+    return [*originals, *copies]
 
 
 def _seconds(times: Tensor) -> float:

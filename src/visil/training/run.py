@@ -169,33 +169,43 @@ def _reader_stage(
     stop: Callable[[], bool],
 ) -> Outcome:
     """Make pairs where there are none yet, and learn the reader from them: in the first process, for all."""
-    stage, outcome = config.reader, Outcome(0, 0, 0.0, 0.0, 0)
+    outcome = Outcome(0, 0, 0.0, 0.0, 0)
     if processes.first:
-        pairs = load_pairs(Path(stage.pairs))[0] if stage.pairs is not None else None
-        if pairs is None:
-            pairs = _pairs(config, model, report, resume)
-        if pairs.fingerprint != model.fingerprint():
-            raise UsageError(
-                f"{stage.pairs}: was made from features of another model than {config.model.start}"
-            )
-        copies = sum(pair.relation == "copy" for pair in pairs.training)
-        report(f"{len(pairs.training)} pairs to learn from, {copies} that share footage")
-        if stage.epochs:
-            learned, outcome = learn_reader(
-                model,
-                pairs,
-                stage,
-                Path(config.out),
-                seed=config.seed,
-                checkpoint_steps=config.checkpoint_steps,
-                tensorboard=config.tensorboard,
-                resume=resume,
-                on_step=report,
-                stop=stop,
-            )
-            if not outcome.stopped:
-                learned.save_pretrained(config.out)
+        outcome = _learned_reader(config, model, report, resume, stop)
     processes.wait()
+    return outcome
+
+
+def _learned_reader(
+    config: TrainConfig, model: ViSiL, report: Report, resume: bool, stop: Callable[[], bool]
+) -> Outcome:
+    stage, outcome = config.reader, Outcome(0, 0, 0.0, 0.0, 0)
+    if stage.pairs is not None:
+        pairs: Pairs | None = load_pairs(Path(stage.pairs))[0]
+    else:
+        pairs = _pairs(config, model, report, resume, stop)
+    if pairs is None:
+        return replace(outcome, stopped=True)
+    if pairs.fingerprint != model.fingerprint():
+        raise UsageError(f"{stage.pairs}: was made from features of another model than {config.model.start}")
+    copies = sum(pair.relation == "copy" for pair in pairs.training)
+    report(f"{len(pairs.training)} pairs to learn from, {copies} that share footage")
+    if not stage.epochs:
+        return outcome
+    learned, outcome = learn_reader(
+        model,
+        pairs,
+        stage,
+        Path(config.out),
+        seed=config.seed,
+        checkpoint_steps=config.checkpoint_steps,
+        tensorboard=config.tensorboard,
+        resume=resume,
+        on_step=report,
+        stop=stop,
+    )
+    if not outcome.stopped:
+        learned.save_pretrained(config.out)
     return outcome
 
 
@@ -214,8 +224,10 @@ def _pictures(config: TrainConfig, sampling: Sampling, report: Report) -> Pictur
     return pictures
 
 
-def _pairs(config: TrainConfig, model: ViSiL, report: Report, resume: bool) -> Pairs:
-    """The pairs in the output folder, made now unless they are there already."""
+def _pairs(
+    config: TrainConfig, model: ViSiL, report: Report, resume: bool, stop: Callable[[], bool]
+) -> Pairs | None:
+    """The pairs in the output folder, made now unless they are there already; None: stopped before they were."""
     data = read_footage(
         config.data,
         replace(model.config.sampling, fps=config.frames.fps),
@@ -241,8 +253,18 @@ def _pairs(config: TrainConfig, model: ViSiL, report: Report, resume: bool) -> P
     if stored is not None:
         return stored
     report(f"{len(training)} videos to make pairs of, {len(validation)} to validate on")
-    counted = _counted(report, "embedding")
-    made = make_pairs(model, training, validation, config.reader, seed=config.seed, progress=counted)
+    made = make_pairs(
+        model,
+        training,
+        validation,
+        config.reader,
+        Path(config.out) / "pieces",
+        seed=config.seed,
+        progress=_counted(report, "embedding"),
+        stop=stop,
+    )
+    if made is None:
+        return None
     save_pairs(path, made, identity)
     report(f"{path}: {len(made.training) + len(made.validation)} pairs, {path.stat().st_size >> 20} MB")
     return made
