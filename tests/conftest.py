@@ -10,6 +10,9 @@ from hypothesis import settings
 WAITING = ("test_ray_cluster.py", "test_page.py")
 """Files whose tests mostly wait, for Ray's nodes and for a browser: they begin first, and others run beside them."""
 
+# What the machine's user has set is nothing to a test.
+os.environ["VISIL_CONFIG"] = ""
+
 # Many small computations: threads would spend their time waiting for each other.
 torch.set_num_threads(1)
 

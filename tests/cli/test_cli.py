@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from synthetic import write_video
-from visil.cli import main
 from visil.demo import photograph, render_scene
 from visil.video import Image
 
-Here = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Here
 
 
 def visil(*arguments: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
@@ -31,21 +30,6 @@ def visil(*arguments: str | os.PathLike[str]) -> subprocess.CompletedProcess[str
         check=False,
         stdin=subprocess.DEVNULL,
     )
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
-    """As :func:`visil`, in this process: for what needs no process of its own, and is many times as fast."""
-
-    def run(*arguments: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setenv("COLUMNS", "100")
-        words = ["visil", *(os.fspath(argument) for argument in arguments)]
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as end:
-            main()
-        return subprocess.CompletedProcess(words, int(end.value.code or 0), *capfd.readouterr())
-
-    return run
 
 
 @pytest.fixture(scope="module")

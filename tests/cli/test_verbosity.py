@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from synthetic import moving_scene, write_video
-from visil.cli import main
 from visil.cli.app import app
 from visil.cli.verbosity import chosen, is_quiet, is_verbose
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process."""
-
-    def command(*words: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
-        arguments = ["visil", *(os.fspath(word) for word in words)]
-        monkeypatch.setattr(sys, "argv", arguments)
-        with pytest.raises(SystemExit) as end:
-            main()
-        return subprocess.CompletedProcess(arguments, int(end.value.code or 0), *capfd.readouterr())
-
-    return command
+from .conftest import Here
 
 
 @pytest.fixture(scope="module")
@@ -56,35 +37,35 @@ def test_every_command_has_them() -> None:
         assert {"-q", "--quiet", "-v", "--verbose", "--log-file"} <= options
 
 
-def test_quiet_leaves_out_summaries_and_names_failures(run: Run, films: Path, tmp_path: Path) -> None:
-    done = run("add", tmp_path / "i", films, "-q")
+def test_quiet_leaves_out_summaries_and_names_failures(here: Here, films: Path, tmp_path: Path) -> None:
+    done = here("add", tmp_path / "i", films, "-q")
     assert done.stdout.splitlines() == [f"  {films / 'bad.mp4'}: not a video file: it holds text"]
     assert done.stderr == ""
-    assert run("info", tmp_path / "i", "--quiet").stdout.startswith("1 videos, 3 frames")
-    assert run("remove", tmp_path / "i", films / "good.mp4", "-q").stdout == ""
+    assert here("info", tmp_path / "i", "--quiet").stdout.startswith("1 videos, 3 frames")
+    assert here("remove", tmp_path / "i", films / "good.mp4", "-q").stdout == ""
 
 
-def test_verbose_names_every_file(run: Run, films: Path, tmp_path: Path) -> None:
-    told = sorted(run("add", tmp_path / "i", films, "-v").stderr.splitlines())
+def test_verbose_names_every_file(here: Here, films: Path, tmp_path: Path) -> None:
+    told = sorted(here("add", tmp_path / "i", films, "-v").stderr.splitlines())
     assert told == [
         f"visil: added: {films / 'good.mp4'}: 3 frames of 3.0 s",
         f"visil: failed: {films / 'bad.mp4'}: not a video file: it holds text",
         f"visil: passed over: {films / 'notes.txt'}: not named like a video",
     ]
-    again = run("add", tmp_path / "i", films, "--verbose").stderr
+    again = here("add", tmp_path / "i", films, "--verbose").stderr
     assert f"visil: known: {films / 'good.mp4'}" in again.splitlines()
-    assert run("add", tmp_path / "i", films).stderr == ""
+    assert here("add", tmp_path / "i", films).stderr == ""
 
 
-def test_the_log_holds_times_files_and_how_it_ended(run: Run, films: Path, tmp_path: Path) -> None:
+def test_the_log_holds_times_files_and_how_it_ended(here: Here, films: Path, tmp_path: Path) -> None:
     log = tmp_path / "visil.log"
-    quiet = run("add", tmp_path / "i", films, "-q", "--log-file", log)
+    quiet = here("add", tmp_path / "i", films, "-q", "--log-file", log)
     assert quiet.stderr == ""
     first = log.read_text("utf-8").splitlines()
     assert f"INFO visil add {tmp_path / 'i'} {films} -q --log-file {log}" in first[0]
     assert any(line.endswith(f"INFO added: {films / 'good.mp4'}: 3 frames of 3.0 s") for line in first)
     assert "INFO done after" in first[-1]
-    failed = run("info", tmp_path / "nowhere", "--log-file", log)
+    failed = here("info", tmp_path / "nowhere", "--log-file", log)
     assert failed.returncode == 1
     assert len(failed.stderr.splitlines()) == 1
     later = log.read_text("utf-8").splitlines()
@@ -92,23 +73,23 @@ def test_the_log_holds_times_files_and_how_it_ended(run: Run, films: Path, tmp_p
     assert later[-1].endswith(f"ERROR {tmp_path / 'nowhere'}: no collection here; `visil add` makes one")
 
 
-def test_no_log_holds_a_token(run: Run, tmp_path: Path) -> None:
+def test_no_log_holds_a_token(here: Here, tmp_path: Path) -> None:
     log = tmp_path / "visil.log"
     for words in (["--token", "short12"], ["--token=short12"]):
-        assert run("serve", tmp_path / "i", *words, "--log-file", log).returncode == 1
+        assert here("serve", tmp_path / "i", *words, "--log-file", log).returncode == 1
     text = log.read_text("utf-8")
     assert "short12" not in text
     assert "--token …" in text
     assert "--token=…" in text
 
 
-def test_what_cannot_be(run: Run, tmp_path: Path) -> None:
-    both = run("info", tmp_path, "-q", "-v")
+def test_what_cannot_be(here: Here, tmp_path: Path) -> None:
+    both = here("info", tmp_path, "-q", "-v")
     assert (both.returncode, both.stderr) == (
         1,
         "visil: --quiet and --verbose do not go together: leave one out\n",
     )
-    nowhere = run("info", tmp_path, "--log-file", tmp_path / "no" / "log")
+    nowhere = here("info", tmp_path, "--log-file", tmp_path / "no" / "log")
     assert nowhere.returncode == 1
     assert (
         nowhere.stderr == f"visil: {tmp_path / 'no' / 'log'}: cannot be written: no such file or directory\n"

@@ -14,6 +14,7 @@ from visil.cli import (
     bench,
     collection,
     compare,
+    config,
     demo,
     duplicates,
     evaluate,
@@ -43,6 +44,7 @@ app.command("info")(collection.info)
 app.command("verify")(collection.verify)
 app.command("remove")(collection.remove)
 app.command("judge")(collection.judge)
+app.command("config")(config.config)
 app.command("serve")(serve.serve)
 app.command("train")(train.train)
 app.command("fit-whitening")(train.fit_whitening)

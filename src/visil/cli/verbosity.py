@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from visil.cli.config_file import SECRETS
 from visil.errors import UsageError, VisilError, os_reason, printable
 
 Quiet = Annotated[
@@ -36,9 +37,6 @@ LogFile = Annotated[
 ]
 
 logger = logging.getLogger("visil")
-
-SECRETS = ("--token",)
-"""Options whose values no log may hold."""
 
 
 class _StandardError(logging.Handler):
@@ -136,5 +134,6 @@ def _without_secrets(words: Sequence[str]) -> Iterator[str]:
     hide = False
     for word in words:
         name, equals, _ = word.partition("=")
-        yield "…" if hide else f"{name}=…" if equals and name in SECRETS else printable(word)
-        hide = word in SECRETS
+        secret = name.removeprefix("--") in SECRETS
+        yield "…" if hide else f"{name}=…" if equals and secret else printable(word)
+        hide = secret and not equals
