@@ -120,7 +120,7 @@ def large(
     for number in chosen:
         query = synthetic.query(int(number), rng)
         start = time.perf_counter()
-        votes = candidates.vote(Probes(query, np.arange(len(query))), 100)
+        (votes,) = candidates.vote([Probes(query, np.arange(len(query)))], 100)
         voting.append(time.perf_counter() - start)
         planted += any(vote.number == number for vote in votes)
     answering = []

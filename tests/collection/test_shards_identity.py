@@ -15,11 +15,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import visil
-from visil.collection.candidates import CandidateIndex, Nearest, Probes
+from visil.collection.candidates import CandidateIndex, Probes
 from visil.collection.connection import LocalConnection
 from visil.collection.parts import SinglePart
 from visil.collection.shards.create import create
 from visil.collection.shards.parts import ShardedParts
+from visil.collection.votes import Nearest
 from visil.compare.visil import ViSiL
 
 from .random_collection import DIM, query, random_videos, same_duplicates, same_hits, small_model, write
@@ -144,14 +145,19 @@ def test_nearest_frames_against_all_products(seed: int, neighbours: int, values:
             frames += [(number, vector) for vector in vectors]
         index.gone = set(rng.choice(np.arange(1, 12), 3, replace=False).tolist())
         probes = rng.integers(-values, values, (5, DIM)).astype(np.float32)
-        found = index.nearest(probes, neighbours)
+        with patch("visil.collection.exact_neighbours.CELLS", 20):  # several blocks
+            several = index.nearest([probes[:2], probes[2:2], probes[2:]], neighbours)
     expected = []
     for row, probe in enumerate(probes):
         near = [(float(probe @ vector), number) for number, vector in frames if number not in index.gone]
         near = sorted((one for one in near if one[0] > 0), reverse=True)
         last = near[min(neighbours, len(near)) - 1][0] if near else 0
         expected += [(row, product, number) for product, number in near if product >= last]
-    rows = zip(found.probes.tolist(), found.similarity.tolist(), found.videos.tolist(), strict=True)
+    rows = [
+        (probe + first, similarity, video)
+        for first, found in zip((0, 2, 2), several, strict=True)
+        for probe, similarity, video in zip(found.probes, found.similarity, found.videos, strict=True)
+    ]
     assert sorted(rows) == sorted(expected)
 
 

@@ -12,12 +12,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from visil.collection.votes import Candidate, Nearest
 from visil.errors import IndexFolderError
 from visil.files import delete_unless_in_use
 
@@ -46,15 +48,8 @@ NEIGHBOURS = 64
 PROBES = 512
 """Vectors that a query looks with, as long as it has no more frames than that."""
 
-TIES = 1 << 14
-"""Frames that a probe looks through for those that are as near as the last of its nearest."""
-
-VOTE_POWER = 16
-"""Of the similarity: one close frame says more than many vague ones."""
-
-
-Ranks = Callable[[NDArray[np.int64]], NDArray[np.int64]]
-"""From numbers of videos to their ranks."""
+MOST_ASKED = 1 << 14
+"""Frames that a probe looks through for enough whose videos are still there."""
 
 
 def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
@@ -97,60 +92,6 @@ def _shown(video: VideoFeatures) -> Tensor:
     return video.vectors if video.blank is None else video.vectors[~video.blank]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A video that may match, and the weight of the votes for it."""
-
-    number: int
-    votes: float
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """The nearest frames of some probes, in no order: which probe, how similar, which video the frame belongs to."""
-
-    probes: NDArray[np.int64]
-    similarity: NDArray[np.float32]
-    videos: NDArray[np.int64]
-
-    def cut(self, neighbours: int) -> Nearest:
-        """The best few of each probe, and all that are as near as the last of them: no matter of what came first."""
-        order = np.lexsort((-self.similarity, self.probes))
-        probes, similarity = self.probes[order], self.similarity[order]
-        starts = np.flatnonzero(np.diff(probes, prepend=-1))
-        sizes = np.diff(starts, append=len(probes))
-        last = similarity[starts + np.minimum(sizes, neighbours) - 1]
-        kept = similarity >= np.repeat(last, sizes)
-        return Nearest(probes[kept], similarity[kept], self.videos[order][kept])
-
-    def votes(self, frames: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Videos, rising, and the weight of the votes for each; ``frames``: which frame each probe belongs to."""
-        # A frame of the query votes once for a video: for its best match there.
-        voters = frames[self.probes]
-        order = np.lexsort((-self.similarity, self.videos, voters))
-        voters, similarity, numbers = voters[order], self.similarity[order], self.videos[order]
-        first = np.ones(len(order), bool)
-        first[1:] = (voters[1:] != voters[:-1]) | (numbers[1:] != numbers[:-1])
-        videos, places = np.unique(numbers[first], return_inverse=True)
-        weights = np.bincount(places, similarity[first].astype(np.float64) ** VOTE_POWER, len(videos))
-        return videos, weights.astype(np.float64)
-
-    def strongest(self, frames: NDArray[np.int64], limit: int, ranks: Ranks | None = None) -> list[Candidate]:
-        """The videos with the most votes; of equals the one of the lowest rank, which is its number by default."""
-        videos, weights = self.votes(frames)
-        order = videos if ranks is None or not _tied(weights, limit) else ranks(videos)
-        best = np.lexsort((order, -weights))[:limit]
-        return [Candidate(int(videos[i]), float(weights[i])) for i in best]
-
-    @classmethod
-    def joined(cls, parts: Iterable[Nearest]) -> Nearest:
-        """Of several searches, as they are."""
-        fields = [(one.probes, one.similarity, one.videos) for one in parts]
-        if not fields:
-            return cls(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.int64))
-        return cls(*(np.concatenate(some) for some in zip(*fields, strict=True)))
-
-
 class CandidateIndex:
     """Frame vectors of a collection, searchable; kept in ``frames.faiss`` and ``frames.json``."""
 
@@ -177,7 +118,7 @@ class CandidateIndex:
         try:
             known = json.loads((self.folder / "frames.json").read_text("utf-8"))
             file = self.folder / known["file"]
-            index = faiss.read_index(os.fspath(file), 0 if writable else faiss.IO_FLAG_MMAP)
+            index = faiss.read_index(os.fspath(file), 0 if writable else _mapped(known["flat"]))
             if index.d != self.dim or index.ntotal != known["frames"]:
                 return False
             self.numbers = set(_spread(known["numbers"]))
@@ -263,44 +204,61 @@ class CandidateIndex:
 
     # ------------------------------------------------------------------ searching
 
-    def vote(self, probes: Probes, limit: int, *, neighbours: int = NEIGHBOURS) -> list[Candidate]:
-        """The videos whose frames are nearest to the query's, strongest first; of equals, the lowest number."""
-        return self.nearest(probes.vectors, neighbours).strongest(probes.frames, limit)
+    def vote(
+        self, queries: Sequence[Probes], limit: int, *, neighbours: int = NEIGHBOURS
+    ) -> list[list[Candidate]]:
+        """For each query the videos whose frames are nearest to its own, strongest first; of equals the first."""
+        found = self.nearest([probes.vectors for probes in queries], neighbours)
+        return [one.strongest(probes.frames, limit) for one, probes in zip(found, queries, strict=True)]
 
-    def nearest(self, vectors: NDArray[np.float32], neighbours: int = NEIGHBOURS) -> Nearest:
-        """The nearest frames of each vector, of videos that are still there; ties for the last place are all in.
+    def nearest(self, queries: Sequence[NDArray[np.float32]], neighbours: int = NEIGHBOURS) -> list[Nearest]:
+        """For each query the nearest frames of each of its vectors, of videos that are still there.
 
-        So the answer does not depend on the order in which videos came, nor on what was removed (where the index is
-        exact: codes of IVF-PQ tie all the time, and there they are taken as they come).
+        Ties for the last place are all in, so that the answer does not depend on the order in which videos came, nor
+        on what was removed (where the index is exact: codes of IVF-PQ tie all the time, and there they are taken as
+        they come). All queries look at once.
         """
-        rows = np.arange(len(vectors) if self.frames else 0)
+        ends = np.cumsum([0, *(len(vectors) for vectors in queries)])
+        if not self.frames or not ends[-1]:
+            return [Nearest.joined(()) for _ in queries]
+        vectors = np.concatenate(list(queries))
+        found = self._among_all(vectors, neighbours) if self._is_flat else self._in_lists(vectors, neighbours)
+        return [found.part(first, stop) for first, stop in pairwise(ends.tolist())]
+
+    def _among_all(self, vectors: NDArray[np.float32], neighbours: int) -> Nearest:
+        import faiss
+
+        from visil.collection.exact_neighbours import nearest
+
+        owner: Any = faiss.downcast_index(self._index)
+        flat: Any = faiss.downcast_index(owner.index)
+        codes = faiss.rev_swig_ptr(flat.codes.data(), int(flat.codes.size()))
+        frames = codes.view(np.float16).reshape(-1, self.dim)  # where FAISS, or the file, has them
+        videos = faiss.vector_to_array(owner.id_map) >> FRAME_BITS
+        videos[np.isin(videos, self._gone())] = -1
+        return Nearest.joined(nearest(vectors, frames, videos, neighbours))
+
+    def _in_lists(self, vectors: NDArray[np.float32], neighbours: int) -> Nearest:
+        rows = np.arange(len(vectors))
         parts: list[Nearest] = []
-        asked = min(neighbours + 1, self.frames)
-        gone = np.array(sorted(self.gone), np.int64)
+        asked = min(neighbours, self.frames)
+        gone = self._gone()
         while len(rows):
             similarity, entries = self._index.search(vectors[rows], asked)
             videos = entries >> FRAME_BITS
             real = (entries >= 0) & (similarity > 0) & ~np.isin(videos, gone)
-            whole = asked == self.frames or asked >= TIES or not (self._is_flat or len(gone))
-            done = np.full(len(rows), whole) | (similarity[:, -1] <= 0) | (entries[:, -1] < 0)
-            if not whole:
-                enough = real.sum(axis=1) > neighbours
-                # The last of the nearest: at this place among those that count, with something less near after it.
-                place = np.argmax(np.cumsum(real, axis=1) == neighbours, axis=1)
-                last = np.take_along_axis(similarity, place[:, None], axis=1)[:, 0]
-                done |= enough & (not self._is_flat or (last > similarity[:, -1]))
+            done = (real.sum(axis=1) >= neighbours) | (similarity[:, -1] <= 0) | (entries[:, -1] < 0)
+            if asked >= min(MOST_ASKED, self.frames):
+                done[:] = True
             chosen = real & done[:, None]
             probes = np.broadcast_to(rows[:, None], chosen.shape)[chosen]
             parts.append(Nearest(probes, similarity[chosen], videos[chosen]))
             rows = rows[~done]
-            asked = min(4 * asked, max(TIES, neighbours), self.frames)
-        return Nearest.joined(parts).cut(neighbours) if parts else Nearest.joined(())
+            asked = min(4 * asked, MOST_ASKED, self.frames)
+        return Nearest.joined(parts).cut(neighbours)
 
-
-def _tied(weights: NDArray[np.float64], limit: int) -> bool:
-    """Whether any that get in have the same votes as others: only then does it matter which comes first."""
-    falling = np.sort(weights)[::-1][: limit + 1]
-    return bool((falling[1:] == falling[:-1]).any())
+    def _gone(self) -> NDArray[np.int64]:
+        return np.array(sorted(self.gone), np.int64)
 
 
 def _sample(videos: Sequence[Video], store: Features, frames: int) -> list[NDArray[np.float32]]:
@@ -352,3 +310,11 @@ def _runs(numbers: list[int]) -> list[list[int]]:
 def _spread(runs: list[list[int]]) -> Iterator[int]:
     for first, last in runs:
         yield from range(first, last + 1)
+
+
+def _mapped(flat: bool) -> int:
+    """How FAISS is told to map a file into memory and read only what is looked at; each kind of index has its own."""
+    import faiss
+
+    flag = "IO_FLAG_MMAP_IFC" if flat and hasattr(faiss, "IO_FLAG_MMAP_IFC") else "IO_FLAG_MMAP"
+    return int(getattr(faiss, flag))

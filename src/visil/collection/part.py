@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from visil.collection import entries
 from visil.collection.candidate_cache import CandidateCache, clear_leftovers
-from visil.collection.candidates import NEIGHBOURS, Nearest, Probes
+from visil.collection.candidates import NEIGHBOURS, Probes
 from visil.collection.first_look import FILE, FirstLook, clear_first_look
 from visil.collection.model import CollectionModel
 from visil.collection.remote_objects import is_url
@@ -22,6 +22,7 @@ from visil.collection.shards.manifest import is_sharded
 from visil.collection.state import PartFacts, Problem
 from visil.collection.storage import CATALOGUE, FolderStorage, Storage
 from visil.collection.transfers import Transfers
+from visil.collection.votes import Nearest
 from visil.errors import IndexFolderError
 from visil.model.code_kinds import KINDS, checked
 
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from visil.collection.candidates import Candidate, CandidateIndex
+    from visil.collection.candidates import CandidateIndex
     from visil.collection.first_look import Look
     from visil.collection.search import Hit
+    from visil.collection.votes import Candidate
     from visil.compare.reading import Common
     from visil.compare.visil import ViSiL
     from visil.model.code_kinds import Codes
@@ -233,16 +235,15 @@ class Part:
 
     # ------------------------------------------------------------------ searching
 
-    def vote(self, probes: Probes, limit: int) -> list[Candidate]:
-        """The videos here whose frames are nearest to a query's, strongest first."""
-        return self.candidates().vote(probes, limit) if len(self) else []
+    def vote(self, queries: Sequence[Probes], limit: int) -> list[list[Candidate]]:
+        """For each query the videos here whose frames are nearest to its own, strongest first."""
+        return self.candidates().vote(queries, limit) if len(self) else [[] for _ in queries]
 
     def nearest(self, probes: Sequence[NDArray[np.float32]], neighbours: int = NEIGHBOURS) -> list[Nearest]:
         """The nearest frames here of each probe, for several queries; ``videos`` are this part's own numbers."""
         if not len(self):
             return [Nearest.joined(()) for _ in probes]
-        candidates = self.candidates()
-        return [candidates.nearest(vectors, neighbours) for vectors in probes]
+        return self.candidates().nearest(probes, neighbours)
 
     def probes(self, videos: Sequence[str]) -> list[Probes | None]:
         """What videos of this part look with for duplicates, by id; None of those that cannot be read."""

@@ -13,9 +13,10 @@ from visil.collection.part import Part
 from visil.collection.shards.catalogue import ShardedCatalogue
 
 if TYPE_CHECKING:
-    from visil.collection.candidates import Candidate, Probes
+    from visil.collection.candidates import Probes
     from visil.collection.state import Problem
     from visil.collection.store import Features
+    from visil.collection.votes import Candidate
     from visil.compare.visil import ViSiL
     from visil.model.code_kinds import Codes
     from visil.progress import OnCount
@@ -136,7 +137,7 @@ class SinglePart:
 
     def vote(self, queries: Sequence[Probes], limit: int) -> list[list[Candidate]]:
         """See :meth:`Parts.vote`."""
-        return [self.part.vote(probes, limit) for probes in queries]
+        return self.part.vote(queries, limit)
 
     def drop(self, video: str) -> None:
         """See :meth:`Parts.drop`."""

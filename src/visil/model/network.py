@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -129,7 +130,7 @@ class Network(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the model's tensors are."""
-        return next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
+        return next((t.device for t in chain(self.parameters(), self.buffers())), torch.device("cpu"))
 
     def load_backbone(self, weights: str | os.PathLike[str] | None = None) -> Self:
         """Fill the backbone from a checkpoint file, or from where its weights are known to be."""

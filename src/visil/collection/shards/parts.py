@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from visil.collection.candidates import NEIGHBOURS, Candidate, Nearest, Probes
+from visil.collection.candidates import NEIGHBOURS, Probes
 from visil.collection.connection import Connect, Connection, LocalConnection
 from visil.collection.lock import can_write
 from visil.collection.model import CollectionModel
@@ -27,6 +27,7 @@ from visil.collection.shards.manifest import MOST, Manifest
 from visil.collection.shards.members import Members, ShardedFeatures, by_place, check_alike, number_of
 from visil.collection.state import PartFacts, Problem
 from visil.collection.store import Features
+from visil.collection.votes import Candidate, Nearest
 from visil.errors import IndexFolderError
 from visil.model.code_kinds import Codes, checked
 
