@@ -223,3 +223,31 @@ def test_help_loads_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_folders_of_videos_are_compared_each_with_each(videos: Path, tmp_path: Path, here: Here) -> None:
+    several = tmp_path / "several"
+    several.mkdir()
+    for name in ("target.mp4", "other.mp4"):
+        (several / name).write_bytes((videos / name).read_bytes())
+    (several / "bad.mp4").write_text("not a film")
+    done = here("compare", videos / "query.mp4", several)
+    assert done.stderr == f"left out: {several / 'bad.mp4'}: not a video file: it holds text\n"
+    first, second, last = done.stdout.splitlines()
+    assert first.endswith(f"{videos / 'query.mp4'} and {several / 'target.mp4'}")
+    assert second.strip().startswith("copy: ")
+    assert last == "1 of 2 pairs share footage"
+    (several / "bad.mp4").unlink()
+    answers = json.loads(here("compare", several, several, "--json").stdout)
+    assert [(Path(one["query"]).name, Path(one["target"]).name) for one in answers] == [
+        ("other.mp4", "target.mp4"),
+        ("target.mp4", "other.mp4"),
+    ]
+    assert "--plot draws one match" in here("compare", several, several, "--plot", tmp_path / "a.png").stderr
+
+
+def test_folders_that_hold_nothing_readable(videos: Path, tmp_path: Path, here: Here) -> None:
+    (tmp_path / "bad.mp4").write_text("not a film")
+    done = here("compare", tmp_path, videos / "other.mp4")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"visil: {tmp_path / 'bad.mp4'}: ")

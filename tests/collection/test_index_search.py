@@ -56,6 +56,41 @@ def test_a_video_finds_itself_surely_and_whole(index: visil.Index, videos: Path)
     assert segment.query == segment.target == pytest.approx((0, 8), abs=0.5)
 
 
+def test_hits_may_be_chosen_by_verdict_and_confidence(index: visil.Index, videos: Path) -> None:
+    query = videos / "inside" / "coffee.mp4"
+    everything = index.search(query)
+    assert set(names(index.search(query, verdicts=["copy"]))) == {"coffee.mp4", "long.mp4"}
+    unrelated = [
+        name for name, hit in zip(names(everything), everything, strict=True) if hit.verdict == "unrelated"
+    ]
+    assert names(index.search(query, verdicts={"unrelated"})) == unrelated
+    # Others take the places of those left out.
+    assert names(index.search(query, k=2, verdicts={"unrelated"})) == unrelated[:2]
+    sure = [hit for hit in everything if hit.confidence >= 0.9]
+    assert names(index.search(query, min_confidence=0.9)) == names(sure)
+    assert index.search(query, min_confidence=0.9, verdicts=["unrelated"]) == []
+    assert names(index.search(query, exhaustive=True, verdicts=["copy"])) == names(sure)
+
+
+def test_a_folder_of_videos_is_a_query_for_each(
+    folder: Path, videos: Path, tmp_path: Path, run: Command
+) -> None:
+    clips = tmp_path / "clips"
+    clips.mkdir()
+    shutil.copy(videos / "inside" / "coffee.mp4", clips / "b.mp4")
+    shutil.copy(videos / "alone" / "retina.mp4", clips / "a.mp4")
+    told = run("search", folder, clips, "--verdict", "copy", "--json").json
+    assert [(one["query"], {Path(hit["path"]).name for hit in one["hits"]}) for one in told] == [
+        (str(clips / "a.mp4"), {"retina.mp4"}),
+        (str(clips / "b.mp4"), {"coffee.mp4", "long.mp4"}),
+    ]
+    (clips / "a.mp4").unlink()
+    assert len(run("search", folder, clips, "--json").json) == 1  # a list still: it was a folder
+    lines = run("search", folder, clips, "--verdict", "unrelated", "--min-confidence", "0.99").out
+    assert lines == f"{clips / 'b.mp4'}: 0 hits\n"
+    assert run("search", folder, clips, "--verdict", "sure").status == 2
+
+
 @pytest.mark.parametrize("query", ["copies/cut.mp4", "inside/coffee.mp4", "alone/retina.mp4"])
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_candidates_find_what_an_exhaustive_search_finds(

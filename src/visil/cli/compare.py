@@ -1,7 +1,8 @@
-"""``visil compare QUERY TARGET``: how two videos relate, and where."""
+"""``visil compare QUERY TARGET``: how two videos relate, and where; or each video of a folder with each of another."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,17 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.options import AsJson, Device, Precision, choose_device, import_torch
-from visil.cli.output import check_folder, print_json, relation, stretch
-from visil.cli.progress import frame_counter
+from visil.cli.output import check_folder, print_json, print_left_out, relation, stretch
+from visil.cli.progress import frame_counter, video_progress
 from visil.cli.verbosity import is_quiet
+from visil.errors import UsageError, VideoError, printable
 
 if TYPE_CHECKING:
+    from visil.compare.visil import ViSiL
     from visil.matching.match import Match
+    from visil.model.features import VideoFeatures
 
 
 def compare(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A video file, or a folder of images.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The video to compare it with.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="A video file, a folder of images, or a folder of videos.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What to compare it with.")],
     device: Device = None,
     precision: Precision = None,
     as_json: AsJson = False,
@@ -33,23 +39,35 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """How QUERY and TARGET relate: do they share footage, where, and how sure is it."""
+    """How QUERY and TARGET relate: do they share footage, where, and how sure is it.
+
+    Of folders of videos, each of the one is compared with each of the other; for more than a few, make a collection.
+    """
     choose_device(device, precision)
     if plot is not None:
         from visil.plots import check_plot_path
 
         check_plot_path(plot)
         check_folder(plot)
+    from visil.collection.discover import videos_named
     from visil.video import probe
 
-    for video in (query, target):
-        probe(video)  # a bad file is named at once, before the network is loaded
+    queries, targets = videos_named(query), videos_named(target)
+    single = (queries, targets) == ([query], [target])
+    if single:
+        for video in (query, target):
+            probe(video)  # a bad file is named at once, before the network is loaded
+    elif plot is not None:
+        raise UsageError("--plot draws one match: name two videos, not folders of them")
     import_torch()
     from visil.compare.loading import load
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if as_json else "default")
         network = load(model)
+    if not single:
+        _each_with_each(network, queries, targets, as_json)
+        return
     with frame_counter(quiet=as_json) as counter:
         features = [network.embed(video, progress=counter(video)) for video in (query, target)]
     match = network.compare(*features)
@@ -59,6 +77,39 @@ def compare(
         print_json(match.to_dict())
         return
     _tell(match, plot)
+
+
+def _each_with_each(network: ViSiL, queries: list[str], targets: list[str], as_json: bool) -> None:
+    """Every pair of two different files, each video embedded once; what cannot be read is left out and named."""
+    failed: dict[str, str] = {}
+    held: dict[str, VideoFeatures] = {}
+    videos = sorted({*queries, *targets})
+    with video_progress("reading", quiet=as_json) as progress:
+        for done, video in enumerate(videos, 1):
+            try:
+                held[video] = network.embed(video)
+            except VideoError as error:
+                failed[video] = error.reason
+            if progress is not None:
+                progress(done, len(videos), video)
+    found: list[Match] = []
+    for query in (one for one in queries if one in held):
+        others = [
+            held[one] for one in targets if one in held and os.path.abspath(one) != os.path.abspath(query)
+        ]
+        found += network.compare_many(held[query], others)
+    print_left_out(list(failed.items()))
+    if as_json:
+        print_json([match.to_dict() for match in found])
+    else:
+        related = [match for match in found if match.verdict != "unrelated"]
+        for match in sorted(related, key=lambda match: -match.evidence):
+            names = f"{printable(match.query_path or '')} and {printable(match.target_path or '')}"
+            typer.echo(f"{match.confidence:.3f}  {names}")
+            typer.echo(f"       {relation(match.verdict, match.segments)}")
+        typer.echo(f"{len(related)} of {len(found)} pairs share footage")
+    if not found and failed:
+        raise VideoError(*next(iter(failed.items())))
 
 
 def _tell(match: Match, plot: Path | None) -> None:

@@ -26,6 +26,15 @@ PRECISION_VARIABLE = "VISIL_PRECISION"
 """As in :mod:`visil.kernels.precision`."""
 
 
+class VerdictName(StrEnum):
+    """``visil.matching.calibration.Verdict``."""
+
+    copy = "copy"
+    related = "related"
+    unrelated = "unrelated"
+    unclear = "unclear"
+
+
 class CodesName(StrEnum):
     """``visil.model.code_kinds.Codes`` as Typer takes them."""
 
@@ -33,6 +42,11 @@ class CodesName(StrEnum):
     int8 = "int8"
     binary = "binary"
 
+
+Verdicts = Annotated[
+    list[VerdictName] | None,
+    typer.Option("--verdict", help="Only what is called that; again for more."),
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Location, Precision, RayAddress, choose_device, opened_over
+from visil.cli.options import (
+    AsJson,
+    Device,
+    Location,
+    Precision,
+    RayAddress,
+    Verdicts,
+    choose_device,
+    opened_over,
+)
 from visil.cli.output import print_json, stretch
 from visil.cli.progress import count_progress
 from visil.errors import printable
@@ -19,7 +28,9 @@ def search(
     index: Location,
     queries: Annotated[
         list[str],
-        typer.Argument(metavar="QUERY...", help="Videos, folders of images, or ids of the collection."),
+        typer.Argument(
+            metavar="QUERY...", help="Videos, folders of videos, folders of images, or ids of the collection."
+        ),
     ],
     k: Annotated[int, typer.Option("-k", min=1, help="Hits for each query, at the most.")] = 10,
     exhaustive: Annotated[
@@ -34,30 +45,47 @@ def search(
             help="Look at every video by the signs of its vectors, and compare with the N most alike.",
         ),
     ] = None,
+    min_confidence: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out hits that are less sure.")
+    ] = 0.0,
+    verdict: Verdicts = None,
     ray: RayAddress = None,
     device: Device = None,
     precision: Precision = None,
     as_json: AsJson = False,
 ) -> None:
-    """What in INDEX shares footage with each QUERY, and where."""
+    """What in INDEX shares footage with each QUERY, and where. A folder of videos is a query for each of them."""
     choose_device(device, precision)
+    from visil.collection.discover import videos_named
+
+    named = [video for query in queries for video in videos_named(query)]
+    verdicts = {one.value for one in verdict} if verdict else None
     answers = []
     with opened_over(index, ray) as collection:
         if first_look is not None:
             with count_progress("videos read for the first look", quiet=as_json) as progress:
                 collection.prepare_first_look(progress)
-        for query in queries:
-            hits = collection.search(query, k, exhaustive=exhaustive, first_look=first_look)
+        for query in named:
+            hits = collection.search(
+                *(query, k),
+                exhaustive=exhaustive,
+                first_look=first_look,
+                min_confidence=min_confidence,
+                verdicts=verdicts,
+            )
             answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})
             if not as_json:
-                _tell(query, hits)
+                _tell(query, hits, all_of_them=verdicts is not None)
     if as_json:
-        print_json(answers[0] if len(answers) == 1 else answers)
+        print_json(answers[0] if named == queries and len(queries) == 1 else answers)
 
 
-def _tell(query: str, hits: list[Hit]) -> None:
-    related = [hit for hit in hits if hit.verdict != "unrelated"]
-    typer.echo(f"{printable(query)}: {len(related)} of the {len(hits)} nearest share footage")
+def _tell(query: str, hits: list[Hit], *, all_of_them: bool) -> None:
+    related = [hit for hit in hits if all_of_them or hit.verdict != "unrelated"]
+    counted = (
+        f"{len(hits)} hits" if all_of_them else f"{len(related)} of the {len(hits)} nearest share footage"
+    )
+    typer.echo(f"{printable(query)}: {counted}")
     for hit in related:
         typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}")
         for segment in hit.segments[:5]:

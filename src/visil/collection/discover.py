@@ -48,6 +48,14 @@ def discover(
                 yield file
 
 
+def videos_named(path: str) -> list[str]:
+    """What a query stands for: itself, or every video in a folder of videos."""
+    if not os.path.isdir(path):
+        return [path]
+    found = [os.fspath(video) for video in discover([path], Selection())]
+    return [path] if found in ([], [os.path.abspath(path)]) else found
+
+
 def read_list(text: bytes) -> list[str]:
     """Paths from a list: one a line, blank lines and # skipped; or separated by NUL, and then taken as they are."""
     if b"\0" in text:

@@ -7,7 +7,7 @@ is asked of a collection that is one part goes straight through to it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -234,14 +234,25 @@ class Index:
         *,
         exhaustive: bool = False,
         first_look: int | None = None,
+        min_confidence: float = 0.0,
+        verdicts: Collection[str] | None = None,
     ) -> list[Hit]:
         """The ``k`` videos of the collection that share most with a query: a file, an id, or features.
 
         Likely ones are compared; ``exhaustive``: all. With ``first_look`` all are looked at by the signs of their
-        vectors, and so many of them compared, which are the most alike.
+        vectors, and so many of them compared, which are the most alike. Hits that are less sure than
+        ``min_confidence``, or have none of the ``verdicts``, are left out, and others take their places.
         """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
+        if verdicts is not None:
+            first = self.search(
+                *(query, max(k, CANDIDATES)),
+                exhaustive=exhaustive,
+                first_look=first_look,
+                min_confidence=min_confidence,
+            )
+            return [hit for hit in first if hit.verdict in verdicts][:k]
         check_first_look(first_look)
         self.parts.follow(FRESH_S)
         features = self.features(query)
@@ -254,8 +265,8 @@ class Index:
                 looks = connection.each("first_look", features, common, first_look)
                 best = sorted(
                     (score, video, self.parts.number(place, number))
-                    for place, found in enumerate(looks)
-                    for score, video, number in found
+                    for place, some in enumerate(looks)
+                    for score, video, number in some
                 )
                 numbers = [number for *_, number in best[:first_look]]
             else:
@@ -265,7 +276,8 @@ class Index:
             asked = {place: (features, common, some, k) for place, some in chosen.items()}
             answers = list(connection.some("compare", asked).values())
         # While shards are rebalanced, a video may be in two of them.
-        return best_of({hit.id: hit for hits in answers for hit in hits}.values(), k)
+        found = best_of({hit.id: hit for hits in answers for hit in hits}.values(), k)
+        return [hit for hit in found if hit.confidence >= min_confidence]
 
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
         """Features of a query; those of a video that is in the collection are not made again."""
