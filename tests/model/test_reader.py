@@ -136,9 +136,11 @@ def test_tiles_with_a_halo_give_the_whole_map() -> None:
 
 
 def test_a_batch_of_pairs_of_several_sizes_is_read_as_each_alone() -> None:
-    frames, query, target = zip(pair(5, 9), pair(8, 4, seed=5), pair(1, 2, seed=7), strict=True)
-    together = read_maps(reader(), background(), frames, query, target)
-    for own, found in zip(zip(frames, query, target, strict=True), together, strict=True):
+    pairs = [pair(5, 9), pair(8, 4, seed=5), pair(1, 2, seed=7)]
+    together = read_maps(
+        reader(), background(), [p[0] for p in pairs], [p[1] for p in pairs], [p[2] for p in pairs]
+    )
+    for own, found in zip(pairs, together, strict=True):
         assert torch.allclose(found, read_map(reader(), background(), *own), atol=1e-5)
 
 

@@ -223,8 +223,8 @@ def read_maps(
 ) -> list[Tensor]:
     """The maps of several pairs' S_f [X, Y], after hard tanh: [X, Y] each, in [-1, 1]."""
     batch, inside = padded(frames, 0.0)
-    signs = [stacked_signs(side, batch.shape[axis]) for axis, side in ((1, query), (2, target))]
-    maps = hard_tanh(reader(channels(batch, *signs, background, reader.config, inside), inside))
+    rows, columns = stacked_signs(query, batch.shape[1]), stacked_signs(target, batch.shape[2])
+    maps = hard_tanh(reader(channels(batch, rows, columns, background, reader.config, inside), inside))
     return [one[: len(own), : own.shape[1]] for one, own in zip(maps, frames, strict=True)]
 
 
