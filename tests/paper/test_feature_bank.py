@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,9 @@ def test_a_run_that_was_stopped_goes_on(
     def stopping(name: str) -> object:
         asked.append(name)
         if len(asked) == 4:
+            deadline = time.monotonic() + 60
+            while not files_below(tmp_path) and time.monotonic() < deadline:
+                time.sleep(0.01)
             raise KeyboardInterrupt
         return batches(name)
 
@@ -85,7 +89,7 @@ def test_a_run_that_was_stopped_goes_on(
     bank.prepare(["imac", "imac+pca"])
     assert told[-1][:2] == (len(bank.ids) - kept, len(bank.ids) - kept)
     assert len(files_below(tmp_path)) == len(bank.ids)
-    monkeypatch.setattr(FeatureMaker, "video", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(FeatureMaker, "embed", lambda *_: pytest.fail("made again"))
     bank.prepare(["imac"])
     files_below(tmp_path)[0].write_bytes(b"junk")
     with pytest.raises(FileError, match="missing or damaged: delete it and run again"):

@@ -19,7 +19,16 @@ from visil.cli.file_selection import (
     passed_over_line,
     selection_of,
 )
-from visil.cli.options import AsJson, CodesName, Device, GpusPerActor, RayAddress, choose_device, joined
+from visil.cli.options import (
+    AsJson,
+    CodesName,
+    Device,
+    GpusPerActor,
+    RayAddress,
+    Workers,
+    choose_device,
+    joined,
+)
 from visil.cli.output import MOST_FAILURES, failures_as_json, print_json, say
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
@@ -55,12 +64,7 @@ def add(
     min_duration: MinDuration = None,
     max_duration: MaxDuration = None,
     follow_links: FollowLinks = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Threads that decode; one for each core by default. With --ray: CPUs of the cluster."
-        ),
-    ] = None,
+    workers: Workers = None,
     model: Annotated[
         str | None, typer.Option("--model", metavar="MODEL", help="For a new collection: its model.")
     ] = None,

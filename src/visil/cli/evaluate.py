@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from visil.cli.options import AsJson, Device, Precision, RayAddress, choose_device, joined
+from visil.cli.options import AsJson, Device, Precision, RayAddress, Workers, choose_device, joined
 from visil.cli.output import MOST_FAILURES, print_json
 from visil.cli.progress import evaluation_progress
 from visil.errors import UsageError
@@ -79,6 +79,7 @@ def evaluate(
             "--out-scores", metavar="FILE", help="Keep the scores, to evaluate them again with --scores."
         ),
     ] = None,
+    workers: Workers = None,
     ray: RayAddress = None,
     device: Device = None,
     precision: Precision = None,
@@ -101,8 +102,8 @@ def evaluate(
     with ExitStack() as kept:
         # A place that cannot be written to is found out before the work, not after it.
         fresh = None if out_scores is None else kept.enter_context(replacing(out_scores))
-        cluster = kept.enter_context(joined(ray))
-        result = _run(task, videos, pattern, scores, index, model, scored_only, as_json, cluster)
+        cluster = kept.enter_context(joined(ray, workers=workers))
+        result = _run(task, videos, pattern, scores, index, model, scored_only, as_json, cluster, workers)
         if fresh is not None:
             write_predictions(fresh, result.predictions)
     if as_json:
@@ -121,6 +122,7 @@ def _run(
     scored_only: bool,
     quiet: bool,
     cluster: Cluster | None,
+    workers: int | None,
 ) -> Evaluation:
     from visil.evaluation import evaluate_index, evaluate_scores, evaluate_videos, score_here
 
@@ -134,7 +136,7 @@ def _run(
         from visil.cluster.ray_evaluation import spread_scores
         from visil.cluster.ray_extraction import over
 
-        scoring, engine = partial(spread_scores, cluster), over(cluster)
+        scoring, engine = partial(spread_scores, cluster), over(cluster, workers=workers)
     with evaluation_progress(quiet) as (on_add, on_pairs):
         if videos is None:
             assert index is not None
@@ -145,6 +147,7 @@ def _run(
             pattern=pattern,
             index=index,
             model=model,
+            workers=workers,
             on_add=on_add,
             on_pairs=on_pairs,
             engine=engine,

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -49,15 +48,6 @@ Verdicts = Annotated[
     typer.Option("--verdict", help="Only what is called that; again for more."),
 ]
 
-Exports = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--export",
-        metavar="FILE",
-        help="Write what was found as .jsonl, .csv (a row a stretch), .edl, .otio or .srt; again for more.",
-    ),
-]
-
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 Location = Annotated[str, typer.Argument(metavar="INDEX", help="The collection's folder or URL.")]
@@ -89,6 +79,14 @@ RayAddress = Annotated[
         "--ray",
         metavar="ADDRESS",
         help="Use the Ray cluster at host:port, or auto for the one that this machine is in, or local to start one.",
+    ),
+]
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Cores to use; by default all that this process may. With --ray: CPUs of the cluster.",
     ),
 ]
 

@@ -44,7 +44,7 @@ from visil.cluster.ray_work import (
 )
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.identity import Stamp
-from visil.collection.intake import NO_STAMP, Engine, Failed, Intake, Job, Known
+from visil.collection.intake import NO_STAMP, Engine, Facts, Failed, Intake, Job, Known
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
 
@@ -103,9 +103,8 @@ class _Open:
 
     def discard(self) -> None:
         """Forget what was read of it."""
-        if self.pieces is not None:
-            self.pieces.writer.discard()
-        self.pieces = self.ended = self.job.writer = None
+        self.job.writer.discard()
+        self.pieces = self.ended = None
 
 
 def over(cluster: Cluster, *, workers: int | None = None, gpus_per_actor: float = 0.0) -> Engine:
@@ -267,7 +266,6 @@ class _Run:
                     assert vectors is not None
                     assert blank is not None
                     if held.pieces is None:
-                        held.job.writer = self.intake.writer(held.job)
                         held.pieces = Pieces(held.job.writer)
                     self.intake.embedded(held.pieces.add(note.start, (vectors, note.timestamps, blank)))
                 elif isinstance(note, Ended):
@@ -286,8 +284,8 @@ class _Run:
         if held.ended is None or held.pieces is None or held.pieces.written < held.ended.samples:
             return
         del self._under_way[number]
-        held.job.info = held.ended.info
-        self.intake.finish(held.job, held.ended.duration, held.ended.damaged)
+        held.job.writer.seal(held.ended.duration)
+        self.intake.finish(held.job, Facts(held.ended.info, held.ended.duration, held.ended.damaged))
 
     def _count_the_lost(self) -> None:
         for number, held in list(self._under_way.items()):

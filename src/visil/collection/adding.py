@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import torch
 
-from visil.collection.extraction import Settled, extract
+from visil.collection.extraction import extract
 from visil.collection.identity import Stamp, content_id
-from visil.collection.intake import Failed, Intake, Job, Known
-from visil.compare.visil import BATCH
+from visil.collection.intake import NO_STAMP, Facts, Failed, Intake, Job, Known
+from visil.collection.recipe import READ, ByKind, Settled
+from visil.collection.worker import Crashed
+from visil.compare.visil import ViSiL
 from visil.errors import VideoError
+from visil.model.features import VideoFeatures
 from visil.video import Frames, Sampling, VideoInfo, stream_frames
 
 
@@ -34,7 +39,7 @@ Decode = Callable[[Path, Sampling], AbstractContextManager[Decoding]]
 
 def decode_here(path: Path, sampling: Sampling) -> AbstractContextManager[Decoding]:
     """The frames on display at the times of the grid."""
-    return stream_frames(path, sampling, batch_size=BATCH)
+    return stream_frames(path, sampling, batch_size=READ)
 
 
 def decode_fast(path: Path, sampling: Sampling) -> AbstractContextManager[Decoding]:
@@ -42,27 +47,106 @@ def decode_fast(path: Path, sampling: Sampling) -> AbstractContextManager[Decodi
 
     It takes frames near the times of the grid, whichever are cheap (docs/performance-cpu.md).
     """
-    return stream_frames(path, sampling, batch_size=BATCH, fast=True)
+    return stream_frames(path, sampling, batch_size=READ, fast=True)
 
 
 class LocalEngine:
-    """:class:`visil.collection.intake.Engine` of this machine: ``workers`` threads decode."""
+    """:class:`visil.collection.intake.Engine` of this machine, on ``workers`` cores.
+
+    Whoever hands in a ``decode`` of their own has it called in this process.
+    """
 
     def __init__(self, *, workers: int, decode: Decode | None = None) -> None:
         self.workers = workers
         self.decode = decode or decode_here
 
     def __call__(self, intake: Intake, files: list[Path]) -> None:
-        """All files, once."""
-        extract(_Adding(intake, self.decode), files, workers=self.workers)
+        """All files, once: large ones first, so that no core is left with one at the end."""
+        alone = self.decode not in (decode_here, decode_fast)
+        recipe = AddRecipe(ModelEmbedder(intake.model), intake.model.config.sampling, self.decode)
+        extract(_Adding(intake, recipe), sorted(files, key=_size), workers=self.workers, alone=alone)
 
 
+def _size(path: Path) -> int:
+    """Bytes of a file, negated: larger ones are sorted before smaller ones."""
+    try:
+        return -path.stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+@dataclass(frozen=True)
+class ModelEmbedder:
+    """:class:`visil.collection.recipe.Embedder` of one model."""
+
+    model: ViSiL
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self.model.device
+
+    def prepare(self) -> None:
+        """See :meth:`visil.collection.recipe.Embedder.prepare`."""
+        self.model.prepare()
+
+    def begin(self) -> None:
+        """Nothing is to be kept in mind: frames are embedded one by one."""
+
+    def embed(self, pieces: Sequence[tuple[object, Frames]]) -> list[ByKind]:
+        """Features of all pieces, from one pass through the network."""
+        images = (torch.from_numpy(frames.images) for _, frames in pieces)
+        # A GPU reads each from where it lies, which may be memory that it shares.
+        made = self.model.embed_frames(
+            torch.cat([part.to(self.device, non_blocking=True) for part in images])
+        )
+        assert made.blank is not None
+        found: list[ByKind] = []
+        start = 0
+        for _, frames in pieces:
+            part = slice(start, start + len(frames))
+            times = torch.from_numpy(np.asarray(frames.timestamps, np.float64))
+            found.append({"model": VideoFeatures(made.vectors[part], times, blank=made.blank[part])})
+            start += len(frames)
+        return found
+
+    def end(self, _: object) -> ByKind:
+        """Nothing is left to say."""
+        return {}
+
+
+@dataclass(frozen=True)
+class AddRecipe:
+    """:class:`visil.collection.recipe.Recipe` of ``add``."""
+
+    embedder: ModelEmbedder | None
+    sampling: Sampling
+    decode: Decode
+
+    @property
+    def side(self) -> int:
+        """See :attr:`visil.collection.recipe.Recipe.side`."""
+        return self.sampling.crop
+
+    def read(self, job: Job) -> AbstractContextManager[Decoding]:
+        """See :meth:`visil.collection.recipe.Recipe.read`."""
+        return self.decode(job.path, self.sampling)
+
+    def facts(self, stream: Decoding) -> Facts:
+        """See :meth:`visil.collection.recipe.Recipe.facts`."""
+        return Facts(stream.info, stream.duration, stream.damaged)
+
+    def duration(self, facts: Facts) -> float:
+        """See :meth:`visil.collection.recipe.Recipe.duration`."""
+        return facts.duration
+
+
+@dataclass(frozen=True)
 class _Adding:
-    """:class:`visil.collection.extraction.Work` on the files of one run of ``add``."""
+    """:class:`visil.collection.recipe.Work` on the files of one run of ``add``."""
 
-    def __init__(self, intake: Intake, decode: Decode) -> None:
-        self.intake = intake
-        self.decode = decode
+    intake: Intake
+    recipe: AddRecipe
 
     def claim(self, path: Path) -> Job | Settled | None:
         stamp = self.intake.look(path)
@@ -71,28 +155,14 @@ class _Adding:
         claimed = self.intake.claim(path, stamp, content_id(path))
         return Settled(partial(self.intake.settle, claimed)) if isinstance(claimed, Known) else claimed
 
-    def read(self, job: Job) -> AbstractContextManager[Decoding]:
-        return self.decode(job.path, self.intake.model.config.sampling)
+    def embedded(self, frames: int) -> None:
+        self.intake.embedded(frames)
 
-    def embed(self, pieces: Sequence[tuple[Job, Frames]]) -> None:
-        features = self.intake.model.embed_frames(np.concatenate([frames.images for _, frames in pieces]))
-        assert features.blank is not None
-        start = 0
-        for job, frames in pieces:
-            if job.writer is None:
-                job.writer = self.intake.writer(job)
-            part = slice(start, start + len(frames))
-            job.writer.append(features.vectors[part], frames.timestamps, features.blank[part])
-            start += len(frames)
-        self.intake.embedded(start)
-
-    def end(self, job: Job, stream: Decoding) -> None:
-        job.info = stream.info
-        self.intake.finish(job, stream.duration, stream.damaged)
+    def keep(self, job: Job, facts: Facts) -> None:
+        self.intake.finish(job, facts)
 
     def fail(self, path: Path, job: Job | None, error: VideoError) -> None:
-        self.intake.settle(Failed.of(path, error.reason, job))
-
-    def drop(self, job: Job) -> None:
-        if job.writer is not None:
-            job.writer.discard()
+        if isinstance(error, Crashed):  # with more memory, it may be read the next time
+            self.intake.settle(Failed(path, NO_STAMP, error.reason, job))
+        else:
+            self.intake.settle(Failed.of(path, error.reason, job))

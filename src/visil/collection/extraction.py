@@ -1,215 +1,215 @@
-"""Many videos through one network: threads read their frames, one thread embeds them in batches across videos.
+"""Many videos to features, on all cores of this machine: the one loop of ``add``, ``evaluate`` and the paper's tables.
 
-What is read, what embeds it and what becomes of the result is a :class:`Work`: that of ``visil add`` and ``visil
-evaluate`` is in :mod:`visil.collection.adding`, that of the paper's tables in ``visil.paper.feature_bank``. What is in
-memory is a few batches, however many and however long the videos.
+It begins in this process: threads read, and one thread embeds what they have read. Most runs are over before anything
+better were ready. While a longer one goes on, worker processes are started, and take over when they can:
+
+- on a processor each of them reads, embeds and writes whole videos, on one core, and only tells where the features are.
+  Neither Python's lock nor threads that wait for each other cost anything then;
+- with a GPU they read, and this process embeds what they put into shared memory.
+
+Whichever way, this thread alone keeps what is finished, and a run can be stopped or killed at any moment. What is in
+memory is a few batches for each worker, however many and however long the videos.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any
 
-from visil.compare.visil import BATCH
-from visil.errors import VideoError, VisilError
-from visil.video import Frames
+from visil.collection.reading import (
+    Broken,
+    Claim,
+    Complete,
+    Event,
+    Failed,
+    Here,
+    Items,
+    Made,
+    Read,
+    Reader,
+    Reading,
+    Team,
+)
+from visil.collection.recipe import READ, Settled, Work, discard, seal, write
+from visil.collection.shared_frames import SharedFrames
+from visil.collection.worker import Embedded, Extracting, Worker
+from visil.kernels.cores import using_cores
+from visil.processes import Workers, available
 
-Item = TypeVar("Item", contravariant=True)
-Job = TypeVar("Job")
+logger = logging.getLogger("visil")
+
+HERE_FRAMES = 128
+"""Frames that are embedded in this process before workers are started; 0: they are waited for."""
+
+HERE_THREADS = 4
+"""Threads that read in this process, at most: more would wait for each other."""
+
+CPU_BATCH, GPU_BATCH = 32, 256
+"""Frames, of several videos, that this process embeds together."""
+
+SEALERS = 4
+"""Files that this process brings to the disk at the same time."""
 
 
-@dataclass(frozen=True)
-class Settled:
-    """An item that needs no embedding."""
+def extract(
+    work: Work, items: Sequence[Any], *, workers: int, alone: bool = False, share: bool | None = None
+) -> None:
+    """All items, once, on ``workers`` cores. Where it is interrupted, what is finished is kept.
 
-    record: Callable[[], None]
-    """Called in the thread that writes."""
-
-
-class Work(Protocol[Item, Job]):
-    """What is done with each item of a run.
-
-    :meth:`claim` and :meth:`read` are called from any thread, all else from one. A :class:`VideoError` that they raise
-    is the item's failure; any other :class:`VisilError` ends the run.
+    ``alone``: in this process only. ``share``: workers read and this process embeds; None: where it has a GPU.
     """
-
-    def claim(self, item: Item) -> Job | Settled | None:
-        """A job for an item that is to be embedded. None: another item's job settles it."""
-
-    def read(self, job: Job) -> AbstractContextManager[Iterable[Frames]]:
-        """The frames of a job as they come, in batches of at most ``BATCH``."""
-
-    def embed(self, pieces: Sequence[tuple[Job, Frames]]) -> None:
-        """Embed some frames of one or several jobs, those of each in order, and write the result."""
-
-    def end(self, job: Job, stream: Any) -> None:
-        """A job whose frames are all embedded; ``stream`` is what they were read from, at its end."""
-
-    def fail(self, item: Item, job: Job | None, error: VideoError) -> None:
-        """An item that could not be read; ``job`` where there was one already."""
-
-    def drop(self, job: Job) -> None:
-        """The run ends before this job has."""
-
-
-def extract(work: Work[Any, Any], items: Sequence[Any], *, workers: int) -> None:
-    """All items, once; ``workers`` threads read. Where it is interrupted, what is finished is kept."""
-    _Run(work, workers).run(items)
-
-
-@dataclass(frozen=True)
-class _Decoded(Generic[Job]):
-    job: Job
-    frames: Frames
-
-
-@dataclass(frozen=True)
-class _Ended(Generic[Job]):
-    job: Job
-    stream: object
-
-
-@dataclass(frozen=True)
-class _Failed:
-    item: object
-    job: object | None
-    error: VideoError
-
-
-@dataclass(frozen=True)
-class _Broken:
-    """No item is to blame, and the run ends."""
-
-    error: BaseException
-
-
-class _Finished:
-    """A thread has no more items."""
-
-
-_Event = _Decoded[Any] | _Ended[Any] | Settled | _Failed | _Broken | _Finished
+    _Run(work, items, workers, alone=alone or not available(), share=share).run()
 
 
 class _Run:
-    """The threads of one run, and what they have under way."""
+    """What one run has under way, in the thread that called it."""
 
-    def __init__(self, work: Work[Any, Any], workers: int) -> None:
+    def __init__(
+        self, work: Work, items: Sequence[Any], workers: int, *, alone: bool, share: bool | None
+    ) -> None:
+        assert work.recipe.embedder is not None
         self.work = work
-        self.workers = workers
-        self._events: queue.Queue[_Event] = queue.Queue(2 * workers + 2)
-        self._stop = threading.Event()
-        self._open: dict[int, Any] = {}
-        self._batch: list[_Decoded[Any]] = []
+        self.embedder = work.recipe.embedder
+        self.items = Items(items)
+        self.cores = workers
+        self.alone = alone
+        self.on_gpu = self.embedder.device.type == "cuda"
+        self.share = self.on_gpu if share is None else share
+        self._most = GPU_BATCH if self.on_gpu else CPU_BATCH
+        self._workers: Workers | None = None
+        self._batch: list[Read] = []
+        self._sealing: dict[Claim, Future[None]] = {}
+        self._sealers = ThreadPoolExecutor(SEALERS, "visil-seal")
+        self._embedded = 0
 
-    def run(self, items: Sequence[Any]) -> None:
-        source = iter(items)
-        lock = threading.Lock()
-        threads = [
-            threading.Thread(
-                target=self._read_all, args=(source, lock), name=f"visil-decode-{i}", daemon=True
-            )
-            for i in range(max(1, min(self.workers, len(items))))
-        ]
-        for thread in threads:
-            thread.start()
-        running = len(threads)
+    def run(self) -> None:
         try:
-            while running:
-                event = self._next_event()
-                if isinstance(event, _Finished):
-                    running -= 1
-                else:
-                    self._take(event)
-            self._embed()
+            with using_cores(self.cores):
+                if self.alone or HERE_FRAMES:
+                    self._here()
+                if len(self.items):
+                    self._elsewhere()
         finally:
-            self._stop.set()
-            while any(thread.is_alive() for thread in threads):
-                try:
-                    self._events.get(timeout=0.05)
-                except queue.Empty:
-                    continue
-            for job in self._open.values():
-                self.work.drop(job)
+            self._sealers.shutdown()
+            if self._workers is not None:
+                self._workers.close()
 
-    # ------------------------------------------------------------------ in the threads that read
+    def _here(self) -> None:
+        """Until all is done, or workers can take over: what is not finished then is begun anew."""
+        readers = [Here(self.work.recipe) for _ in range(min(self.cores, HERE_THREADS))]
+        for claim in self._read(readers, until=self._workers_ready):
+            claim.state = None
+            self.items.give_back(claim)
 
-    def _read_all(self, source: Iterator[Any], lock: threading.Lock) -> None:
-        while not self._stop.is_set():
-            with lock:
-                item = next(source, None)
-            if item is None:
-                break
-            self._read(item)
-        self._put(_Finished())
-
-    def _read(self, item: Any) -> None:
-        job = None
+    def _elsewhere(self) -> None:
+        """Every thread has a worker process, which is forked when there is something to do for it."""
+        self._workers = self._workers or self._start_workers()
+        team, memories = Team(self.cores), []
+        for _ in range(min(self.cores, len(self.items))):
+            memory = SharedFrames.make(READ, self.work.recipe.side, pin=self.on_gpu) if self.share else None
+            memories.append(memory)
+            team.add(Worker(self._workers, memory))
         try:
-            claimed = self.work.claim(item)
-            if claimed is None:
-                return None
-            if isinstance(claimed, Settled):
-                return self._put(claimed)
-            job = claimed
-            with self.work.read(job) as stream:
-                for frames in stream:
-                    self._put(_Decoded(job, frames))
-                    if self._stop.is_set():
-                        return None
-            self._put(_Ended(job, stream))
-        except VideoError as error:
-            self._put(_Failed(item, job, error))
-        except VisilError as error:
-            self._put(_Broken(error))
-        except Exception as error:
-            reason = f"could not be read ({type(error).__name__}: {error})"
-            self._put(_Failed(item, job, VideoError(str(item), reason)))
-        except BaseException as error:  # a thread that dies in silence would hang the run
-            self._put(_Broken(error))
+            self._read(list(team.busy))
+        finally:
+            for memory in filter(None, memories):
+                memory.close()
 
-    def _put(self, event: _Event) -> None:
-        while not self._stop.is_set():
-            try:
-                self._events.put(event, timeout=0.1)
-            except queue.Full:
-                continue
-            return
+    def _workers_ready(self) -> bool:
+        """Whether workers can take over; they are started when it has shown that they are worth it."""
+        if self.alone or not len(self.items):
+            return False
+        if self._workers is None and self._embedded >= HERE_FRAMES:
+            self._workers = self._start_workers()
+        if self._workers is None or not self._workers.ready.is_set():
+            return False
+        if self._workers.failed:
+            logger.warning("this process goes on alone: workers cannot be started (%s)", self._workers.failed)
+            self.alone = True
+        return not self.alone
 
-    # ------------------------------------------------------------------ in the thread that embeds and writes
+    def _start_workers(self) -> Workers:
+        recipe: Any = self.work.recipe
+        return Workers(Extracting(replace(recipe, embedder=None) if self.share else recipe))
 
-    def _next_event(self) -> _Event:
+    def _read(self, readers: Sequence[Reader], until: Callable[[], bool] | None = None) -> set[Claim]:
+        """All items by some readers, or ``until`` others take over; what was begun and not finished then."""
+        reading = Reading(self.items, self.work.claim, readers)
         try:
-            return self._events.get_nowait()
-        except queue.Empty:
-            self._embed()  # nothing waits, so there is time
-            return self._events.get()
+            while reading.running or self._sealing:
+                event = reading.next(0)
+                if event is None:
+                    self._embed()  # nothing waits, so there is time
+                    event = reading.next(0.5)
+                if event is not None:
+                    self._take(event, reading)
+                if until is not None and until():
+                    reading.pause()
+                    until = None
+            return reading.under_way
+        finally:
+            reading.stop()
+            wait(self._sealing.values())
+            self._batch = []
+            for claim in reading.under_way:
+                discard(claim.task)
 
-    def _take(self, event: _Event) -> None:
+    def _take(self, event: Event, reading: Reading) -> None:
         match event:
-            case _Decoded(job):
-                self._open[id(job)] = job
+            case Read():
                 self._batch.append(event)
-                if sum(len(decoded.frames) for decoded in self._batch) >= BATCH:
+                if sum(len(read.frames) for read in self._batch) >= self._most:
                     self._embed()
-            case _Ended(job, stream):
-                if any(decoded.job is job for decoded in self._batch):
+            case Complete(claim, facts):
+                if any(read.claim is claim for read in self._batch):
                     self._embed()
-                self.work.end(job, stream)
-                self._open.pop(id(job), None)
+                write(claim.task, self.embedder.end(claim.state))
+                self._sealing[claim] = self._sealers.submit(self._seal, claim, facts, reading.tell)
+            case Made(claim, facts):
+                self.work.keep(claim.task, facts)
+                self._sealing.pop(claim, None)
+                reading.under_way.discard(claim)
+            case Embedded(frames):
+                self.work.embedded(frames)
             case Settled(record):
                 record()
-            case _Failed(item, job, error):
-                self._batch = [decoded for decoded in self._batch if decoded.job is not job]
-                self._open.pop(id(job), None)
-                self.work.fail(item, job, error)
-            case _Broken(error):
+            case Failed(item, claim, error):
+                if claim is not None:
+                    self._forget(claim)
+                    reading.under_way.discard(claim)
+                self.work.fail(item, claim.task if claim else None, error)
+            case Broken(error):
                 raise error
 
     def _embed(self) -> None:
         batch, self._batch = self._batch, []
-        if batch:
-            self.work.embed([(decoded.job, decoded.frames) for decoded in batch])
+        if not batch:
+            return
+        for read in batch:
+            if read.claim.state is None:
+                read.claim.state = self.embedder.begin()
+        made = self.embedder.embed([(read.claim.state, read.frames) for read in batch])
+        for read, features in zip(batch, made, strict=True):
+            if read.free is not None:
+                read.free()
+            write(read.claim.task, features)
+        frames = sum(len(read.frames) for read in batch)
+        self._embedded += frames
+        self.work.embedded(frames)
+
+    def _seal(self, claim: Claim, facts: Any, tell: Callable[[Event], None]) -> None:
+        try:
+            seal(claim.task, self.work.recipe.duration(facts))
+        except BaseException as error:
+            return tell(Broken(error))
+        return tell(Made(claim, facts))
+
+    def _forget(self, claim: Claim) -> None:
+        for read in self._batch:
+            if read.claim is claim and read.free is not None:
+                read.free()
+        self._batch = [read for read in self._batch if read.claim is not claim]
+        discard(claim.task)

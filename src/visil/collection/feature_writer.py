@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import tempfile
+import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,9 @@ DTYPES: dict[Codes, str] = {"fp16": "F16", "int8": "I8", "binary": "U8"}
 HEADER_BYTES = 1024
 """Room for the header: the format allows trailing blanks."""
 
+CLOSED_S = 60.0
+"""On Windows a file is closed for a moment before it gets its name: one as fresh as that may be no leftover."""
+
 Placed = Callable[[], object]
 """Called when a file is in its place."""
 
@@ -41,33 +46,39 @@ Placed = Callable[[], object]
 class FeatureWriter:
     """Appends features to a file that nobody sees until :meth:`finish`; :meth:`discard` leaves nothing behind.
 
-    ``finish`` is two steps: :meth:`seal`, which may take a while, and :meth:`place`, which does not.
+    ``finish`` is two steps: :meth:`seal`, which may take a while, and :meth:`place`, which does not. A writer that has
+    not begun may be sent to another process. What that has sealed is placed here, once it is taken over.
     """
 
     def __init__(self, target: Path, codes: Codes = "fp16", placed: Placed | None = None) -> None:
         self.target = target
         self.codes = codes
         self._placed = placed
+        self._forget()
+
+    def _forget(self) -> None:
+        self.frames = 0
+        """Frames written so far."""
+        self._part: Path | None = None
+        self._file: BinaryIO | None = None
         self._shape: tuple[int, int] | None = None
         self._channels = 0
         self._scales: list[Tensor] = []
         self._times: list[NDArray[np.float64]] = []
         self._blank: list[Tensor] = []
-        self._frames = 0
         self._crc = 0
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            handle, self._part = _locked_part(target)
-        except OSError as error:
-            raise IndexFolderError(target.parent, _plain(error)) from error
-        self._file = os.fdopen(handle, "wb")
-        self._write(b" " * (8 + HEADER_BYTES))
+
+    def __getstate__(self) -> dict[str, object]:
+        assert self._file is None, "a file that is being written stays with its process"
+        return {**self.__dict__, "_placed": None}
 
     def append(self, vectors: Tensor, timestamps: NDArray[np.float64], blank: Tensor) -> None:
         """Some frames more: [t, R, C], [t] and which are blank [t]."""
         from visil.model.codes import encode
 
         coded = encode(vectors, self.codes)
+        if self._file is None:
+            self._open()
         self._blank.append(blank)
         if coded.scales is not None:
             self._scales.append(coded.scales)
@@ -76,7 +87,7 @@ class FeatureWriter:
         self._channels = coded.channels
         self._crc = zlib.crc32(data, self._crc)
         self._write(data)
-        self._frames += len(timestamps)
+        self.frames += len(timestamps)
         self._times.append(timestamps)
 
     def finish(self, duration: float) -> int:
@@ -90,13 +101,15 @@ class FeatureWriter:
         import torch
 
         assert self._shape is not None, "a video has at least one frame"
+        assert self._file is not None
+        assert self._part is not None
         coded = self.codes != "fp16"
         times = np.concatenate(self._times).astype("<f8").tobytes()
-        tail = {"timestamps": ("F64", [self._frames], times)}
+        tail = {"timestamps": ("F64", [self.frames], times)}
         if coded:
             scales = torch.cat(self._scales)
             tail["scales"] = ("F16", list(scales.shape), bytes_of(scales))
-        tail["blank"] = ("BOOL", [self._frames], bytes_of(torch.cat(self._blank)))
+        tail["blank"] = ("BOOL", [self.frames], bytes_of(torch.cat(self._blank)))
         self._crc = zlib.crc32(b"".join(data for _, _, data in tail.values()), self._crc)
 
         metadata = {"format": "pt", "duration": repr(float(duration))}
@@ -110,7 +123,7 @@ class FeatureWriter:
             "__metadata__": metadata,
             "codes" if coded else "vectors": {
                 "dtype": DTYPES[self.codes],
-                "shape": [self._frames, *self._shape],
+                "shape": [self.frames, *self._shape],
                 "data_offsets": [0, end],
             },
         }
@@ -133,10 +146,34 @@ class FeatureWriter:
         except OSError as error:
             self.discard()
             raise IndexFolderError(self.target.parent, _plain(error)) from error
-        return self._frames
+        return self.frames
+
+    @property
+    def sealed(self) -> tuple[Path, int]:
+        """The sealed file for another process to take over, and the handle that holds its lock."""
+        assert self._file is not None
+        assert self._part is not None
+        return self._part, self._file.fileno()
+
+    @property
+    def last(self) -> float:
+        """Seconds of the last frame."""
+        return float(self._times[-1][-1])
+
+    def take_over(self, sealed: Path, handle: int, frames: int) -> None:
+        """A file of so many frames that another process has sealed, with the lock that ``handle`` holds."""
+        self._part, self._file, self.frames = sealed, os.fdopen(handle, "rb"), frames
+
+    def let_go(self) -> None:
+        """Another process has the sealed file, and its lock."""
+        assert self._file is not None
+        self._file.close()
+        self._forget()
 
     def place(self) -> None:
         """Put the sealed file in its place; until then its lock keeps it from being cleared as a leftover."""
+        assert self._file is not None
+        assert self._part is not None
         try:
             place_open_file(self._file, self._part, self.target)
         except OSError as error:
@@ -146,12 +183,29 @@ class FeatureWriter:
             self._placed()
 
     def discard(self) -> None:
-        """Forget what was written."""
-        with suppress(OSError):  # a full disk refuses the last buffer; the file goes anyway
-            self._file.close()
-        self._part.unlink(missing_ok=True)
+        """Forget what was written; it may be written anew."""
+        if self._file is not None:
+            with suppress(OSError):  # a full disk refuses the last buffer; the file goes anyway
+                self._file.close()
+        if self._part is not None:
+            self._part.unlink(missing_ok=True)
+        self._forget()
+
+    def clear_leftovers(self) -> None:
+        """Delete what a process that has died left of this file."""
+        clear_parts(self.target.parent.glob(f".{self.target.stem}.*.part"))
+
+    def _open(self) -> None:
+        try:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            handle, self._part = _locked_part(self.target)
+        except OSError as error:
+            raise IndexFolderError(self.target.parent, _plain(error)) from error
+        self._file = os.fdopen(handle, "wb")
+        self._write(b" " * (8 + HEADER_BYTES))
 
     def _write(self, data: bytes) -> None:
+        assert self._file is not None
         try:
             self._file.write(data)
         except OSError as error:
@@ -228,6 +282,19 @@ class FeatureCopy:
     def _fail(self, error: OSError) -> None:
         self.discard()
         raise IndexFolderError(self.target.parent, _plain(error)) from error
+
+
+def clear_parts(parts: Iterable[Path]) -> None:
+    """Delete half-written files; those that a process is writing now are locked, and stay."""
+    for part in parts:
+        with suppress(OSError):
+            if sys.platform == "win32":
+                if time.time() - part.stat().st_mtime > CLOSED_S:
+                    part.unlink()  # refused while anybody has it open
+                continue
+            with part.open("rb") as file:
+                if lock_open_file(file.fileno(), wait=False):
+                    part.unlink(missing_ok=True)
 
 
 def _locked_part(target: Path) -> tuple[int, Path]:

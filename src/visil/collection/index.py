@@ -146,7 +146,8 @@ class Index:
         """Files and folders into the collection; what is there already costs a look at its time stamp.
 
         ``selection`` says what to take of the files in folders; by default all videos, and no link out of its folder.
-        ``workers`` threads decode; by default one for each core. ``reference`` marks the files as ones that others
+        ``workers`` is how many cores to use, by default all that this process may: where there is much to do, as many
+        processes decode and embed; with a GPU they decode. ``reference`` marks the files as ones that others
         are compared against (:meth:`duplicates`). ``decode`` opens them in place of :func:`visil.video.stream_frames`.
         ``engine`` decodes and embeds in place of this process (:func:`visil.cluster.ray_extraction.over`).
         """

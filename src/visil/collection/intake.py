@@ -60,15 +60,34 @@ class AddProgress:
 OnProgress = Callable[[AddProgress], None]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Job:
-    """One video under way: its file as it was found, and what is known of it so far."""
+    """One video to embed: its file as it was found, and where its features go."""
 
     path: Path
     stamp: Stamp
     id: str
-    info: VideoInfo | None = None
-    writer: FeatureWriter | None = None
+    writer: FeatureWriter
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return os.fspath(self.path)
+
+    @property
+    def writers(self) -> dict[str, FeatureWriter]:
+        """See :attr:`visil.collection.recipe.Task.writers`: the model's features alone."""
+        return {"model": self.writer}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was learned of a video by reading it to its end."""
+
+    info: VideoInfo
+    duration: float
+    damaged: int
+    """Packets that could not be decoded."""
 
 
 @dataclass(frozen=True)
@@ -153,10 +172,6 @@ class Intake:
             files, self._again = self._again, []
         return self.report
 
-    def writer(self, job: Job) -> FeatureWriter:
-        """To write a video's features."""
-        return self._store.writer(job.id)
-
     # ------------------------------------------------------------------ from any thread
 
     def look(self, path: Path) -> Stamp | Known | Failed | PassedOver:
@@ -194,7 +209,7 @@ class Intake:
             if self._catalogue.has(video):  # finished since the look before
                 return copy
             self._claims[video] = []
-        return Job(path, stamp, video)
+        return Job(path, stamp, video, self._store.writer(video))
 
     # ------------------------------------------------------------------ from one thread
 
@@ -219,27 +234,24 @@ class Intake:
         self._frames += frames
         self._tell(None)
 
-    def finish(self, job: Job, duration: float, damaged: int) -> None:
-        """A video whose features are all written: put it into the collection, unless its file has changed."""
+    def finish(self, job: Job, facts: Facts) -> None:
+        """A video whose features are sealed: put it into the collection, unless its file has changed."""
         try:
             unchanged = stamp_of(job.path) == job.stamp
         except VideoError as error:
             return self._fail(Failed.of(job.path, error.reason, job))
         if not unchanged:
             return self._fail(Failed.of(job.path, CHANGED, job))
-        assert job.writer is not None
-        assert job.info is not None
-        info = job.info
-        refused = self.selection.refuses_duration(duration) if info.duration is None else None
+        info = facts.info
+        refused = self.selection.refuses_duration(facts.duration) if info.duration is None else None
         if refused is not None:  # its length is only known now
             job.writer.discard()
             for path in (job.path, *(copy.path for copy in self._release(job.id))):
                 self.settle(PassedOver(path, refused))
             return None
-        frames = job.writer.seal(duration)
         video = NewVideo(
-            *(job.id, frames, duration, info.width, info.height, info.codec, info.bit_rate),
-            *(job.stamp.size, damaged),
+            *(job.id, job.writer.frames, facts.duration, info.width, info.height, info.codec, info.bit_rate),
+            *(job.stamp.size, facts.damaged),
         )
         try:
             gone = self._catalogue.add(
@@ -250,7 +262,12 @@ class Intake:
                 self._drop(job.id)
             raise
         self._drop_all(gone)
-        logger.info("added: %s: %d frames of %.1f s", printable(os.fspath(job.path)), frames, duration)
+        logger.info(
+            "added: %s: %d frames of %.1f s",
+            printable(os.fspath(job.path)),
+            job.writer.frames,
+            facts.duration,
+        )
         self.report.added += 1
         self._tell(job.path)
         for copy in self._release(job.id):
@@ -273,7 +290,7 @@ class Intake:
 
     def _fail(self, failed: Failed) -> None:
         path, stamp, reason, job = failed.path, failed.stamp, failed.reason, failed.job
-        if job is not None and job.writer is not None:
+        if job is not None:
             job.writer.discard()
         if stamp is not None:
             self._drop_all(self._catalogue.fail(os.fspath(path), reason, stamp))

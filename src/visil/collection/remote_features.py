@@ -19,12 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from visil.collection.feature_writer import FeatureCopy, FeatureWriter
+from visil.collection.feature_writer import FeatureCopy, FeatureWriter, clear_parts
 from visil.collection.identity import Stamp
 from visil.collection.remote_cache import LocalCache
 from visil.collection.remote_catalogue import Placed, SnapshotDatabase
 from visil.collection.remote_objects import Answer, Objects
-from visil.collection.store import PartFeatures, clear_parts, features_in
+from visil.collection.store import PartFeatures, features_in
 from visil.errors import IndexFolderError
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class RemoteFeatures(PartFeatures):
 
     def clear_leftovers(self) -> None:
         """See :meth:`PartFeatures.clear_leftovers`: those in the cache of this machine."""
-        clear_parts(self.cache.path(FOLDER))
+        clear_parts(self.cache.path(FOLDER).glob("??/.*.part"))
 
     def _send_off(self, video: str, name: str, file: Path) -> None:
         """A whole file in the cache is to become a video's object, in the transaction under way."""

@@ -11,18 +11,14 @@ more memory than a short one (:mod:`visil.collection.feature_writer`).
 from __future__ import annotations
 
 import logging
-import sys
-import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from visil.collection.feature_writer import FeatureCopy, FeatureWriter, description
+from visil.collection.feature_writer import FeatureCopy, FeatureWriter, clear_parts, description
 from visil.collection.identity import Stamp
-from visil.collection.lock import lock_open_file
 from visil.errors import IndexFolderError, printable
 from visil.files import delete_unless_in_use
 from visil.model.code_kinds import checked
@@ -38,9 +34,6 @@ logger = logging.getLogger("visil")
 
 CHUNK = 1024
 """Frames that are read, or decoded, at once."""
-
-CLOSED_S = 60.0
-"""On Windows a file is closed for a moment before it gets its name: one as fresh as that may be no leftover."""
 
 WARNINGS = 5
 """Unreadable feature files that are named one by one; of more than so many, one line says that there are more."""
@@ -214,20 +207,7 @@ class FeatureStore(PartFeatures):
 
     def clear_leftovers(self) -> None:
         """See :meth:`PartFeatures.clear_leftovers`."""
-        clear_parts(self.folder)
-
-
-def clear_parts(folder: Path) -> None:
-    """Delete half-written files below a folder; those that a process is writing now are locked, and stay."""
-    for part in folder.glob("??/.*.part"):
-        with suppress(OSError):
-            if sys.platform == "win32":
-                if time.time() - part.stat().st_mtime > CLOSED_S:
-                    part.unlink()  # refused while anybody has it open
-                continue
-            with part.open("rb") as file:
-                if lock_open_file(file.fileno(), wait=False):
-                    part.unlink(missing_ok=True)
+        clear_parts(self.folder.glob("??/.*.part"))
 
 
 def features_in(file: Path, path: str | None = None) -> VideoFeatures:

@@ -132,9 +132,13 @@ class ViSiL(Network):
         if self.backbone is None or self.backbone.training:
             self._copy = []
             return super().stage_maps(frames)
-        if not self._copy:
-            self._copy = [_inference_copy(self.backbone, max(self.config.stages))]
+        self.prepare()
         return stage_maps(self._copy[0], frames.to(self.device))
+
+    def prepare(self) -> None:
+        """Make the copy of the backbone now that embedding would make when it is first needed."""
+        if self.backbone is not None and not self.backbone.training and not self._copy:
+            self._copy = [_inference_copy(self.backbone, max(self.config.stages))]
 
     def pooled(self, maps: Sequence[Tensor]) -> Tensor:
         """As :meth:`Network.pooled`; half-precision maps on a GPU by one kernel a stage."""
@@ -186,12 +190,9 @@ class ViSiL(Network):
     ) -> Iterator[Match]:
         """:meth:`compare` with each of many targets: the same answers, several times faster for short videos.
 
-        ``common`` [X]: what to take off the similarities of each query frame, where it is known how common it is. A
-        model with a reader goes by its own background instead.
+        ``common`` [X]: what to take off the similarities of each query frame, where it is known how common it is.
         """
         scorer = self.scorer(precision)
-        if self.reader is not None:
-            common = None
         return matches.compare_many(self, scorer, self._features(query), map(self._features, targets), common)
 
     def scores(

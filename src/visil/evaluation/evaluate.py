@@ -95,6 +95,7 @@ def evaluate_videos(
     pattern: str = PATTERN,
     index: AnyPath | None = None,
     model: ViSiL | str | None = None,
+    workers: int | None = None,
     on_add: OnProgress | None = None,
     on_pairs: OnPairs | None = None,
     engine: Engine | None = None,
@@ -103,13 +104,14 @@ def evaluate_videos(
     """A benchmark evaluated from videos on disk, as far as they are there.
 
     They are embedded into the collection ``index`` (by default beside them: ``evaluate-DATASET.visil``), which a run
-    that was stopped goes on with. ``engine`` and ``scoring`` do the work somewhere else than in this process.
+    that was stopped goes on with; ``workers`` is how many cores to use for that, all by default. ``engine`` and
+    ``scoring`` do the work somewhere else than in this process.
     """
     benchmark = task.benchmark()
     files = files_of(benchmark, videos, pattern)
     folder = index or videos / f"evaluate-{task.dataset}.visil"
     with Index(folder, model=model) as collection:
-        report = collection.add(files.values(), progress=on_add, engine=engine)
+        report = collection.add(files.values(), workers=workers, progress=on_add, engine=engine)
         entries = {name: collection.catalogue.file(os.path.abspath(file)) for name, file in files.items()}
         known = {name: entry[0] for name, entry in entries.items() if entry is not None}
         return _evaluated(task, collection, KnownVideos(benchmark, known), report.failed, on_pairs, scoring)

@@ -27,6 +27,8 @@ class FastBackbone:
     """A copy of a network for inference: ``preprocess`` and ``stages`` as its own, up to stage ``last``."""
 
     training = False
+    step = FRAMES
+    """Batches are filled up to a multiple of this: the library meets no other size."""
 
     def __init__(
         self, network: ResNet50 | EfficientNetLite, last: int, dtype: torch.dtype = torch.float32

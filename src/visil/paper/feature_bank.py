@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +24,7 @@ from visil.errors import FileError, IndexFolderError, UsageError, VideoError, os
 from visil.kernels.cores import usable_cores
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
-from visil.paper.feature_kinds import SUFFIXES, WIDTHS, ByKind, FeatureMaker, VideoMaker, fitted, split_kind
+from visil.paper.feature_kinds import SUFFIXES, WIDTHS, FeatureMaker, fitted, split_kind
 from visil.paper.videos import Videos
 from visil.progress import Counted
 from visil.video import Frames
@@ -79,7 +79,7 @@ class FeatureBank:
         self, videos: Videos, folder: Path, networks: Networks, progress: Counted | None = None
     ) -> None:
         self.videos, self.folder, self.networks, self.progress = videos, folder, networks, progress
-        self.store = FeatureStore(folder)
+        self._store = FeatureStore(folder)
         self.unreadable: set[str] = set()
         self._fitted: dict[str, Whitening] = {}
         _make(folder)
@@ -95,17 +95,22 @@ class FeatureBank:
     def prepare(self, kinds: Iterable[str]) -> None:
         """Make what is missing of these kinds, all of them from one pass over each video."""
         bases = list(dict.fromkeys(split_kind(kind)[0] for kind in kinds))
-        missing: dict[str, dict[str, str]] = {}
+        missing: dict[str, dict[str, FeatureWriter]] = {}
         for name in self.ids:
-            keys = {base: self._key(name, base) for base in bases if name not in self.unreadable}
-            own = {base: key for base, key in keys.items() if not self.store.path(key).exists()}
+            writers = {
+                base: self._store.writer(self._key(name, base))
+                for base in bases
+                if name not in self.unreadable
+            }
+            own = {base: writer for base, writer in writers.items() if not writer.target.exists()}
             if own:
                 missing[name] = own
         if not missing:
             return
-        self.store.clear_leftovers()
+        self._store.clear_leftovers()
         maker = self.networks.maker([base for base in bases if any(base in own for own in missing.values())])
-        extract(_Preparing(self, maker, missing), list(missing), workers=usable_cores())
+        work = _Preparing(self, _Recipe(maker, self.videos), missing)
+        extract(work, list(missing), workers=usable_cores())
 
     def features(self, name: str, kind: str) -> VideoFeatures:
         """Features of an id, in single precision; :meth:`prepare` was called for the kind."""
@@ -161,75 +166,72 @@ class FeatureBank:
     def _read(self, name: str, base: str) -> VideoFeatures:
         key = self._key(name, base)
         try:
-            found = self.store.read(key)
+            found = self._store.read(key)
         except IndexFolderError as error:
-            raise FileError(self.store.path(key), "is missing or damaged: delete it and run again") from error
+            raise FileError(
+                self._store.path(key), "is missing or damaged: delete it and run again"
+            ) from error
         return VideoFeatures(found.vectors.float(), found.timestamps, None, name, found.blank)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Video:
-    """A video under way: one file for each kind of features that it lacks."""
+    """:class:`visil.collection.recipe.Task`: an id that lacks features of some kinds."""
 
     name: str
-    maker: VideoMaker
-    lacks: Mapping[str, str]
-    """{kind: key}"""
-    writers: dict[str, FeatureWriter] = field(default_factory=dict)
-    end: float = 0.0
-    """Seconds of its last features."""
-
-    def write(self, store: FeatureStore, made: ByKind) -> None:
-        """Append some features of each kind that it lacks."""
-        for base in self.lacks.keys() & made.keys():
-            if base not in self.writers:
-                self.writers[base] = store.writer(self.lacks[base])
-            features = made[base]
-            assert features.blank is not None
-            self.writers[base].append(features.vectors, features.timestamps.numpy(), features.blank)
-            self.end = max(self.end, float(features.timestamps[-1]))
+    writers: dict[str, FeatureWriter]
 
 
-class _Preparing:
-    """:class:`visil.collection.extraction.Work` on ids that lack features: {id: {kind: key}}."""
+@dataclass(frozen=True)
+class _Recipe:
+    """:class:`visil.collection.recipe.Recipe`: all kinds from one pass over each video."""
 
-    def __init__(
-        self, bank: FeatureBank, maker: FeatureMaker, missing: Mapping[str, Mapping[str, str]]
-    ) -> None:
-        self.bank, self.maker, self.missing = bank, maker, missing
-        self._done = 0
+    embedder: FeatureMaker | None
+    videos: Videos
 
-    def claim(self, name: str) -> _Video:
-        return _Video(name, self.maker.video(), self.missing[name])
+    @property
+    def side(self) -> int:
+        return self.videos.sampling.crop
 
     def read(self, video: _Video) -> AbstractContextManager[Iterator[Frames]]:
-        return nullcontext(self.bank.videos.batches(video.name))
+        return nullcontext(self.videos.batches(video.name))
 
-    def embed(self, pieces: Sequence[tuple[_Video, Frames]]) -> None:
-        for video, frames in pieces:
-            video.write(self.bank.store, video.maker.add(frames))
+    def facts(self, _: object) -> None:
+        return None
 
-    def end(self, video: _Video, _: object) -> None:
-        video.write(self.bank.store, video.maker.end())
+    def duration(self, _: object) -> None:
+        return None
+
+
+@dataclass
+class _Preparing:
+    """:class:`visil.collection.recipe.Work` on ids that lack features: {id: {kind: writer}}."""
+
+    bank: FeatureBank
+    recipe: _Recipe
+    missing: dict[str, dict[str, FeatureWriter]]
+    done: int = 0
+
+    def claim(self, name: str) -> _Video:
+        return _Video(name, self.missing[name])
+
+    def embedded(self, frames: int) -> None:
+        """Videos are counted, not frames."""
+
+    def keep(self, video: _Video, _: None) -> None:
         for writer in video.writers.values():
-            writer.finish(video.end)
+            writer.place()
         self._tell(video.name)
 
-    def fail(self, name: str, video: _Video | None, error: VideoError) -> None:
-        if video is not None:
-            self.drop(video)
+    def fail(self, name: str, _: _Video | None, error: VideoError) -> None:
         self.bank.unreadable.add(name)
         self.bank.videos.failed.append((error.path, error.reason))
         self._tell(name)
 
-    def drop(self, video: _Video) -> None:
-        for writer in video.writers.values():
-            writer.discard()
-
     def _tell(self, name: str) -> None:
-        self._done += 1
+        self.done += 1
         if self.bank.progress is not None:
-            self.bank.progress(self._done, len(self.missing), name)
+            self.bank.progress(self.done, len(self.missing), name)
 
 
 def _make(folder: Path) -> None:

@@ -84,16 +84,44 @@ class FeatureMaker:
         pictured = any(kind not in ("model", "i3d") for kind in self.kinds)
         self._backbone = _loaded(backbone, backbone_weights, self.device) if pictured else None
 
-    def video(self) -> VideoMaker:
-        """To embed one video as its frames come."""
-        return VideoMaker(self)
+    def prepare(self) -> None:
+        """See :meth:`visil.collection.recipe.Embedder.prepare`."""
+        if self.model is not None:
+            self.model.prepare()
+
+    def begin(self) -> Clip:
+        """See :meth:`visil.collection.recipe.Embedder.begin`."""
+        return Clip()
+
+    def embed(self, pieces: Sequence[tuple[Clip, Frames]]) -> list[ByKind]:
+        """Every kind of each piece; I3D's as far as its clips are complete."""
+        return [self._embed(clip, frames) for clip, frames in pieces]
+
+    def end(self, clip: Clip) -> ByKind:
+        """What I3D makes of the frames that are left, however few they are."""
+        return {"i3d": self._clip(*clip.taken(CLIP))} if clip.count else {}
 
     def parts(self, batches: Iterable[Frames]) -> Iterator[ByKind]:
         """Features of one video, batch by batch."""
-        video = self.video()
-        yield from map(video.add, batches)
-        if last := video.end():
-            yield last
+        clip = self.begin()
+        for frames in batches:
+            yield self._embed(clip, frames)
+        if clip.count:
+            yield self.end(clip)
+
+    def _embed(self, clip: Clip, frames: Frames) -> ByKind:
+        pixels = torch.from_numpy(np.array(frames.images))
+        times = torch.from_numpy(np.array(frames.timestamps, np.float64))
+        blank = blank_frames(pixels).cpu()
+        made = {
+            kind: VideoFeatures(vectors.float().cpu(), times, None, None, blank)
+            for kind, vectors in self._batch(pixels)
+        }
+        if self.i3d is not None:
+            clip.add(pixels, times)
+            if clip.count >= CLIP:
+                made["i3d"] = self._clip(*clip.taken(CLIP))
+        return made
 
     def embed_frames(self, frames: Images, timestamps: Sequence[float] | None = None) -> ByKind:
         """All kinds of frames uint8 [T, H, W, 3] at hand; without ``timestamps``, one frame a second."""
@@ -108,7 +136,7 @@ class FeatureMaker:
         return {kind: VideoFeatures.joined([p[kind] for p in parts if kind in p]) for kind in self.kinds}
 
     @torch.no_grad()  # not inference_mode: systems may learn from what comes out
-    def batch(self, pixels: Tensor) -> list[tuple[str, Tensor]]:
+    def _batch(self, pixels: Tensor) -> list[tuple[str, Tensor]]:
         """Every kind that one pass through the backbone gives, and the model's."""
         found: list[tuple[str, Tensor]] = []
         if "model" in self.kinds and self.model is not None:
@@ -128,7 +156,7 @@ class FeatureMaker:
         return found
 
     @torch.no_grad()
-    def clip(self, pixels: Tensor, times: Tensor) -> VideoFeatures:
+    def _clip(self, pixels: Tensor, times: Tensor) -> VideoFeatures:
         """I3D's vectors of some frames, one for every eighth."""
         assert self.i3d is not None
         vectors = F.normalize(self.i3d.features(pixels), dim=1)[:, None]
@@ -138,41 +166,26 @@ class FeatureMaker:
         )
 
 
-class VideoMaker:
-    """One video's features as its frames come: of each kind, those of the frames that are complete for it.
+class Clip:
+    """Frames of one video that wait until they are as many as I3D reads at once."""
 
-    I3D reads clips of its own length; the frames of one that is not complete wait here.
-    """
+    def __init__(self) -> None:
+        self.count = 0
+        self._pixels: list[Tensor] = []
+        self._times: list[Tensor] = []
 
-    def __init__(self, maker: FeatureMaker) -> None:
-        self.maker = maker
-        self._waiting: list[tuple[Tensor, Tensor]] = []
-
-    def add(self, frames: Frames) -> ByKind:
+    def add(self, pixels: Tensor, times: Tensor) -> None:
         """Some frames more."""
-        pixels = torch.from_numpy(np.array(frames.images))
-        times = torch.from_numpy(np.array(frames.timestamps, np.float64))
-        blank = blank_frames(pixels).cpu()
-        part = {
-            kind: VideoFeatures(vectors.float().cpu(), times, None, None, blank)
-            for kind, vectors in self.maker.batch(pixels)
-        }
-        if self.maker.i3d is not None:
-            self._waiting.append((pixels, times))
-            if sum(len(times) for _, times in self._waiting) >= CLIP:
-                pixels, times = self._waited()
-                part["i3d"] = self.maker.clip(pixels[:CLIP], times[:CLIP])
-                self._waiting = [(pixels[CLIP:], times[CLIP:])]
-        return part
+        self._pixels.append(pixels)
+        self._times.append(times)
+        self.count += len(times)
 
-    def end(self) -> ByKind:
-        """What the last clip gives, however short it is; nothing where none is begun."""
-        pixels, times = self._waited() if self._waiting else (torch.empty(0), torch.empty(0))
-        return {"i3d": self.maker.clip(pixels, times)} if len(pixels) else {}
-
-    def _waited(self) -> tuple[Tensor, Tensor]:
-        pixels, times = zip(*self._waiting, strict=True)
-        return torch.cat(pixels), torch.cat(times)
+    def taken(self, most: int) -> tuple[Tensor, Tensor]:
+        """The first ``most`` frames, and their seconds; the others go on waiting."""
+        pixels, times = torch.cat(self._pixels), torch.cat(self._times)
+        self._pixels, self._times = [pixels[most:]], [times[most:]]
+        self.count = len(times[most:])
+        return pixels[:most], times[:most]
 
 
 def batched(frames: Images, times: NDArray[np.float64]) -> Iterator[Frames]:

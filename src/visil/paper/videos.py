@@ -54,6 +54,10 @@ class Videos(Protocol):
         """Videos that could not be read, and why."""
 
     @property
+    def sampling(self) -> Sampling:
+        """How large frames are, and which part of the picture."""
+
+    @property
     def described(self) -> str:
         """What it is, in one sentence for a caption."""
 

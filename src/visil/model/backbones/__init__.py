@@ -34,9 +34,9 @@ class Backbone(Protocol):
 
 def stage_maps(backbone: Backbone, frames: Tensor) -> list[Tensor]:
     """Feature maps of every stage, [B, C_k, H_k, W_k], of frames uint8 [B, H, W, 3] where the backbone is."""
-    count = len(frames)
-    if not backbone.training and count % BATCH_STEP:
-        frames = torch.cat([frames, frames.new_zeros(-count % BATCH_STEP, *frames.shape[1:])])
+    count, step = len(frames), getattr(backbone, "step", BATCH_STEP)
+    if not backbone.training and count % step:
+        frames = torch.cat([frames, frames.new_zeros(-count % step, *frames.shape[1:])])
     images = backbone.preprocess(frames)
     maps = backbone.stages(images.contiguous(memory_format=torch.channels_last))
     return [stage[:count] for stage in maps]

@@ -1,0 +1,200 @@
+"""Worker processes that share memory: forked from one process that has loaded what they need, and nothing else.
+
+A fork of this process may hang, since it may have threads, a GPU, and whatever else a user's program has loaded; and a
+fresh process for each worker would load torch each time. So one fresh process is started (it imports nothing from the
+working directory), is told once what workers do, loads that, and forks workers: in milliseconds, and with its memory
+shared between them until they write to it. When this process ends, however that happens, all of them do.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Protocol
+
+from visil.errors import VisilError
+
+START_S = 60.0
+"""Seconds that a worker may take to begin."""
+
+ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "MALLOC_ARENA_MAX": "2",  # or every thread keeps what it once needed
+}
+"""A worker is one core's work; where it may use more, it is told so."""
+
+
+NOT_HERE = "worker processes are forked, which is safe on Linux alone"
+
+
+class Service(Protocol):
+    """What workers do: pickled once, called in each of them."""
+
+    def prepare(self) -> None:
+        """Load what all workers need, before there are any."""
+
+    def __call__(self, connection: Connection) -> None:
+        """Serve who is at the other end, until that is gone (EOFError) or says so."""
+
+
+class WorkersError(VisilError):
+    """Worker processes cannot be started on this machine."""
+
+
+def available() -> bool:
+    """Whether this machine can have such workers: Linux. A fork is not safe on macOS, and Windows has none."""
+    return sys.platform == "linux" and bool(sys.executable)
+
+
+class Workers:
+    """A process that forks workers, where that is :func:`available`; :meth:`close` ends it and all of them."""
+
+    def __init__(self, service: Service) -> None:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "visil.processes", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # where this process prints its results
+                start_new_session=True,  # Ctrl-C is for this process, which ends its workers itself
+                env=os.environ | ENVIRONMENT | {"PYTHONPATH": _python_path()},
+            )
+        self._lock = threading.Lock()
+        self.ready = threading.Event()
+        """Set when workers can be forked."""
+        self.failed: str | None = None
+        """Why there will be no workers."""
+        self._starting = threading.Thread(target=self._start, args=(service,), daemon=True)
+        self._starting.start()
+
+    def _start(self, service: Service) -> None:
+        try:
+            data = pickle.dumps(service)
+            self._control.sendall(struct.pack("!Q", len(data)) + data)
+            if self._control.recv(1) != b"R":
+                self.failed = "the process that they come from has ended"
+        except Exception as error:  # what cannot be sent may say so in any way
+            self.failed = f"{type(error).__name__}: {error}"
+        self.ready.set()
+
+    def fork(self) -> Connection:
+        """A new worker, or rather the connection to it; it ends when that is closed."""
+        if sys.platform != "linux":
+            raise NotImplementedError(NOT_HERE)
+        ours, theirs = socket.socketpair()
+        self.ready.wait()
+        if self.failed:
+            raise WorkersError(f"worker processes cannot be started ({self.failed})")
+        with theirs, self._lock:
+            try:
+                socket.send_fds(self._control, [b"F"], [theirs.fileno()])
+            except OSError as error:
+                ours.close()
+                raise WorkersError("worker processes cannot be started any more: run it again") from error
+        connection = Connection(ours.detach())
+        try:
+            if connection.poll(START_S):
+                connection.recv()
+                return connection
+        except (EOFError, OSError):
+            pass
+        connection.close()
+        raise WorkersError("a worker process could not be started: there may be too little memory")
+
+    def close(self) -> None:
+        """End the process and what it has forked, at once."""
+        self._control.close()
+        if sys.platform == "linux" and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._starting.join()
+
+
+def send_handle(connection: Connection, handle: int) -> None:
+    """An open file for who is at the other end, who is waiting for it (:func:`receive_handle`)."""
+    if sys.platform != "linux":
+        raise NotImplementedError(NOT_HERE)
+    with socket.socket(fileno=os.dup(connection.fileno())) as link:
+        socket.send_fds(link, [b"H"], [handle])
+
+
+def receive_handle(connection: Connection) -> int:
+    """The open file that comes next."""
+    if sys.platform != "linux":
+        raise NotImplementedError(NOT_HERE)
+    with socket.socket(fileno=os.dup(connection.fileno())) as link:
+        _, handles, *_ = socket.recv_fds(link, 1, 1)
+    if not handles:
+        raise EOFError
+    return handles[0]
+
+
+def _python_path() -> str:
+    """Where the fresh process finds this package, and whatever else this one was told to look for."""
+    ours = os.fspath(Path(__file__).resolve().parents[1])
+    return os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+# ---------------------------------------------------------------------- the process that forks
+
+
+def main() -> None:
+    """Until the other end of the control socket is gone."""
+    if sys.platform != "linux":
+        raise NotImplementedError(NOT_HERE)
+    control = socket.socket(fileno=int(sys.argv[1]))
+    (length,) = struct.unpack("!Q", _exactly(control, 8))
+    service: Service = pickle.loads(_exactly(control, length))
+    service.prepare()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end are not waited for
+    gc.freeze()  # what is there stays, and the collector of a worker need not touch it
+    control.sendall(b"R")
+    while True:
+        message, handles, *_ = socket.recv_fds(control, 1, 1)
+        if not message:
+            os.killpg(0, signal.SIGKILL)
+        with suppress(OSError):  # no memory for one more: who asked sees that its connection is closed
+            if os.fork() == 0:
+                control.close()
+                _work(service, handles[0])
+        os.close(handles[0])
+
+
+def _work(service: Service, handle: int) -> None:
+    try:
+        connection = Connection(handle)
+        connection.send(os.getpid())
+        service(connection)
+    except (EOFError, OSError):
+        os._exit(1)  # who asked is gone
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def _exactly(control: socket.socket, count: int) -> bytearray:
+    data = bytearray(count)
+    view, done = memoryview(data), 0
+    while done < count:
+        read = control.recv_into(view[done:])
+        if not read:
+            os._exit(1)
+        done += read
+    return data
+
+
+if __name__ == "__main__":
+    main()
