@@ -246,6 +246,21 @@ def test_folders_of_videos_are_compared_each_with_each(videos: Path, tmp_path: P
     assert "--plot draws one match" in here("compare", several, several, "--plot", tmp_path / "a.png").stderr
 
 
+def test_a_match_is_exported(videos: Path, tmp_path: Path, here: Here) -> None:
+    files = [tmp_path / f"match.{ending}" for ending in ("jsonl", "csv", "edl", "srt")]
+    options = [word for file in files for word in ("--export", file)]
+    done = here("compare", videos / "query.mp4", videos / "target.mp4", *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-4:] == [f"written: {file}" for file in files]
+    answer = json.loads(files[0].read_text("utf-8"))
+    assert answer["verdict"] == "copy"
+    assert len(files[1].read_text("utf-8").splitlines()) == 1 + len(answer["segments"])
+    assert files[2].read_text("utf-8").startswith("TITLE: query.mp4\n")
+    assert "target.mp4" in files[3].read_text("utf-8")
+    wrong = here("compare", videos / "query.mp4", videos / "target.mp4", "--export", tmp_path / "match.xyz")
+    assert wrong.stderr.startswith(f"visil: {tmp_path / 'match.xyz'}: an export ends in ")
+
+
 def test_folders_that_hold_nothing_readable(videos: Path, tmp_path: Path, here: Here) -> None:
     (tmp_path / "bad.mp4").write_text("not a film")
     done = here("compare", tmp_path, videos / "other.mp4")

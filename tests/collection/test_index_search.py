@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import NoReturn
@@ -70,6 +71,23 @@ def test_hits_may_be_chosen_by_verdict_and_confidence(index: visil.Index, videos
     assert names(index.search(query, min_confidence=0.9)) == names(sure)
     assert index.search(query, min_confidence=0.9, verdicts=["unrelated"]) == []
     assert names(index.search(query, exhaustive=True, verdicts=["copy"])) == names(sure)
+
+
+def test_hits_are_exported(folder: Path, videos: Path, tmp_path: Path, run: Command) -> None:
+    table, lines, edl = (tmp_path / f"hits.{ending}" for ending in ("csv", "jsonl", "edl"))
+    query = videos / "inside" / "coffee.mp4"
+    done = run("search", folder, query, "--json", "--export", table, "--export", lines, "--export", edl)
+    found = [json.loads(line) for line in lines.read_text("utf-8").splitlines()]
+    hits = done.json["hits"]
+    assert [(one["query"], one["target"]) for one in found] == [(str(query), hit["path"]) for hit in hits]
+    stretches = sum(len(hit["segments"]) for hit in hits if hit["verdict"] != "unrelated")
+    assert len(table.read_text("utf-8").splitlines()) == 1 + stretches
+    assert "long.mp4" in edl.read_text("utf-8")
+    by_id = next(hit["id"] for hit in hits if hit["path"] == str(query))
+    run("search", folder, by_id, "--export", lines)
+    assert json.loads(lines.read_text("utf-8").splitlines()[0])["query"] == str(query)
+    both = run("search", folder, query, videos / "inside" / "long.mp4", "--export", edl)
+    assert "an .edl file is about one query, not 2" in both.err
 
 
 def test_a_folder_of_videos_is_a_query_for_each(

@@ -30,8 +30,8 @@ def model(reader: bool = True) -> ViSiL:
     if made.background is not None:
         torch.manual_seed(0)
         made.background.regions.copy_(torch.randn(5, 8))
-        made.background.mean.fill_(0.3)
-        made.background.spread.fill_(0.2)
+        made.background.mean.fill_(0.1)
+        made.background.spread.fill_(0.1)
     return made
 
 
@@ -78,6 +78,25 @@ def test_one_pair_and_many_get_the_same_answers() -> None:
     together = list(model().compare_many(query, targets))
     for target, match in zip(targets, together, strict=True):
         alone = model().compare(query, target)
-        assert alone.segments == match.segments
+        spans = [[(s.query, s.target) for s in one.segments] for one in (alone, match)]
+        assert spans[0] == spans[1]
         assert alone.score == pytest.approx(match.score)
         assert alone.stretch == pytest.approx(match.stretch, abs=1e-5)
+
+
+def test_a_pair_with_nothing_alike_is_not_read() -> None:
+    query, target = video(6, 0), video(5, 1)
+    frames = torch.full((6, 5), 0.34)  # below 0.1 + 2.5 · 0.1
+    (found,) = read_together(model(), query, [target], [frames])
+    assert (found == -1).all()
+    (strip,) = PairReading(model(), query, target).feed(frames)
+    assert (strip == -1).all()
+    frames[3, 2] = 0.36
+    assert (read_together(model(), query, [target], [frames])[0] > -1).any()
+
+
+def test_a_reader_goes_by_its_own_background() -> None:
+    query, targets = video(6, 0), [video(5, 1), video(4, 2)]
+    plain = [match.stretch for match in model().compare_many(query, targets)]
+    common = np.full(6, 0.1, np.float32)
+    assert [m.stretch for m in model().compare_many(query, targets, common=common)] == plain

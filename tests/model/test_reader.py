@@ -19,8 +19,7 @@ from visil.model.reader import (
     channels,
     elsewhere,
     frame_signs,
-    read_map,
-    stacked_signs,
+    read_maps,
     tiled_map,
 )
 
@@ -31,7 +30,7 @@ def background(dim: int = 8) -> FixedBackground:
     found = FixedBackground(6, dim)
     found.regions.copy_(vectors(6, 1, dim, seed=9)[:, 0])
     found.mean.fill_(0.2)
-    found.spread.fill_(0.1)
+    found.spread.fill_(0.1)  # so that every tile of random vectors is promising
     return found
 
 
@@ -42,8 +41,15 @@ def vectors(frames: int, regions: int = 4, dim: int = 8, seed: int = 0) -> Tenso
 
 def pair(rows: int, columns: int, seed: int = 0) -> tuple[Tensor, FrameSigns, FrameSigns]:
     query, target = vectors(rows, seed=seed), vectors(columns, seed=seed + 1)
-    signs = [frame_signs(video, None, background(), FORMULA) for video in (query, target)]
+    signs = frame_signs([query, target], [None, None], background(), FORMULA)
     return FORMULA.frame_matrix(query, target), signs[0], signs[1]
+
+
+def read_map(
+    network: Reader, ground: FixedBackground, frames: Tensor, query: FrameSigns, target: FrameSigns
+) -> Tensor:
+    (found,) = read_maps(network, ground, [frames], [query], [target])
+    return found
 
 
 def reader(config: ReaderConfig | None = None) -> Reader:
@@ -79,7 +85,9 @@ def test_change_of_linear_similarities_is_the_cosine_of_the_frames_differences()
 def test_signs_of_frames_are_their_distance_from_their_neighbours_and_how_common_they_are() -> None:
     video = vectors(3)
     video = torch.stack([video[0], video[0], video[2]])
-    signs = frame_signs(video, torch.tensor([False, False, True]), background(), FORMULA)
+    blank = torch.tensor([False, False, True])
+    before, signs = frame_signs([vectors(2, seed=3), video], [None, blank], background(), FORMULA)
+    assert before.blank.tolist() == [False, False]
     apart = 1 - float(FORMULA.frame_matrix(video[1:2], video[2:3]))
     still = 1 - float(FORMULA.frame_matrix(video[:1], video[:1]))
     assert signs.change.tolist() == pytest.approx([still, apart, apart], abs=1e-5)
@@ -89,7 +97,8 @@ def test_signs_of_frames_are_their_distance_from_their_neighbours_and_how_common
 
 
 def test_a_video_of_one_frame_is_still() -> None:
-    assert frame_signs(vectors(1), None, background(), FORMULA).change.tolist() == [0.0]
+    (signs,) = frame_signs([vectors(1)], [None], background(), FORMULA)
+    assert signs.change.tolist() == [0.0]
 
 
 def test_channels_are_similarities_beside_those_of_strangers() -> None:
@@ -127,21 +136,12 @@ def test_tiles_with_a_halo_give_the_whole_map() -> None:
 
 
 def test_a_batch_of_pairs_of_several_sizes_is_read_as_each_alone() -> None:
-    pairs = [pair(5, 9), pair(8, 4, seed=5)]
-    network, ground = reader(), background()
-    inside = torch.zeros(2, 8, 9, dtype=torch.bool)
-    frames = torch.zeros(2, 8, 9)
-    for number, (matrix, _, _) in enumerate(pairs):
-        x, y = matrix.shape
-        inside[number, :x, :y], frames[number, :x, :y] = True, matrix
-    query = stacked_signs([q for _, q, _ in pairs], 8)
-    target = stacked_signs([t for _, _, t in pairs], 9)
-    planes = channels(frames, query, target, ground, network.config, inside)
-    together = network(planes, inside).clamp(-1, 1)
-    for number, (matrix, own_query, own_target) in enumerate(pairs):
-        x, y = matrix.shape
-        alone = read_map(network, ground, matrix, own_query, own_target)
-        assert torch.allclose(together[number, :x, :y], alone, atol=1e-5)
+    pairs = [pair(5, 9), pair(8, 4, seed=5), pair(1, 2, seed=7)]
+    together = read_maps(
+        reader(), background(), [p[0] for p in pairs], [p[1] for p in pairs], [p[2] for p in pairs]
+    )
+    for own, found in zip(pairs, together, strict=True):
+        assert torch.allclose(found, read_map(reader(), background(), *own), atol=1e-5)
 
 
 def test_a_background_stands_for_the_vectors_that_occur_most() -> None:

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Precision, choose_device, import_torch
-from visil.cli.output import check_folder, print_json, print_left_out, relation, stretch
+from visil.cli.options import AsJson, Device, Exports, Precision, choose_device, import_torch
+from visil.cli.output import (
+    check_exports,
+    check_folder,
+    print_json,
+    print_left_out,
+    relation,
+    say_written,
+    stretch,
+    write_exports,
+)
 from visil.cli.progress import frame_counter, video_progress
 from visil.cli.verbosity import is_quiet
 from visil.errors import UsageError, VideoError, printable
@@ -32,6 +41,7 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
     ] = None,
+    export: Exports = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -49,6 +59,7 @@ def compare(
 
         check_plot_path(plot)
         check_folder(plot)
+    check_exports(export)
     from visil.collection.discover import videos_named
     from visil.video import probe
 
@@ -66,20 +77,31 @@ def compare(
         warnings.simplefilter("ignore" if as_json else "default")
         network = load(model)
     if not single:
-        _each_with_each(network, queries, targets, as_json)
+        _each_with_each(network, queries, targets, as_json, export)
         return
     with frame_counter(quiet=as_json) as counter:
         features = [network.embed(video, progress=counter(video)) for video in (query, target)]
     match = network.compare(*features)
     if plot is not None:
         match.plot(plot)
+    _export([match], export)
     if as_json:
         print_json(match.to_dict())
         return
     _tell(match, plot)
+    say_written(export or ())
 
 
-def _each_with_each(network: ViSiL, queries: list[str], targets: list[str], as_json: bool) -> None:
+def _export(found: list[Match], files: list[Path] | None) -> None:
+    if files:
+        from visil.report.relations import Relation
+
+        write_exports([Relation.of_match(match) for match in found], files)
+
+
+def _each_with_each(
+    network: ViSiL, queries: list[str], targets: list[str], as_json: bool, export: list[Path] | None
+) -> None:
     """Every pair of two different files, each video embedded once; what cannot be read is left out and named."""
     failed: dict[str, str] = {}
     held: dict[str, VideoFeatures] = {}
@@ -99,6 +121,7 @@ def _each_with_each(network: ViSiL, queries: list[str], targets: list[str], as_j
         ]
         found += network.compare_many(held[query], others)
     print_left_out(list(failed.items()))
+    _export(found, export)
     if as_json:
         print_json([match.to_dict() for match in found])
     else:
@@ -108,6 +131,7 @@ def _each_with_each(network: ViSiL, queries: list[str], targets: list[str], as_j
             typer.echo(f"{match.confidence:.3f}  {names}")
             typer.echo(f"       {relation(match.verdict, match.segments)}")
         typer.echo(f"{len(related)} of {len(found)} pairs share footage")
+        say_written(export or ())
     if not found and failed:
         raise VideoError(*next(iter(failed.items())))
 

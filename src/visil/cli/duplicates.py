@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.options import AsJson, Device, Location, Precision, RayAddress, choose_device, opened_over
-from visil.cli.output import check_folder, print_json, say
+from visil.cli.output import check_folder, print_json, say_written
 from visil.cli.progress import pair_progress
 from visil.errors import printable
 
@@ -56,9 +56,7 @@ def duplicates(
         print_json(found.to_dict())
         return
     _tell(found)
-    for file in (csv, html):
-        if file is not None:
-            say(f"written: {file}")
+    say_written((csv, html))
 
 
 def _tell(found: Duplicates) -> None:

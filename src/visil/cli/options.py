@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -46,6 +47,15 @@ class CodesName(StrEnum):
 Verdicts = Annotated[
     list[VerdictName] | None,
     typer.Option("--verdict", help="Only what is called that; again for more."),
+]
+
+Exports = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--export",
+        metavar="FILE",
+        help="Write what was found as .jsonl, .csv (a row a stretch), .edl, .otio or .srt; again for more.",
+    ),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]

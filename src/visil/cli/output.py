@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from visil.errors import UsageError, printable
 if TYPE_CHECKING:
     from visil.matching.calibration import Verdict
     from visil.matching.localize import Segment
+    from visil.report.relations import Relation
 
 MOST_FAILURES = 10
 """Files that could not be read which are named one by one."""
@@ -37,6 +38,31 @@ def check_folder(file: Path | None) -> None:
     """Find out before the work, not after it, that a file cannot be written because its folder is not there."""
     if file is not None and not file.parent.is_dir():
         raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
+
+
+def check_exports(files: Sequence[Path] | None) -> None:
+    """Find out before the work that what was found cannot be written to one of ``files``."""
+    if files:
+        from visil.report.exports import check_export
+
+        for file in files:
+            check_export(file)
+
+
+def write_exports(relations: Sequence[Relation], files: Sequence[Path] | None) -> None:
+    """What was found, once into each of ``files``."""
+    if files:
+        from visil.report.exports import export
+
+        for file in files:
+            export(relations, file)
+
+
+def say_written(files: Iterable[Path | None]) -> None:
+    """Which files are there now."""
+    for file in files:
+        if file is not None:
+            say(f"written: {file}")
 
 
 def failures_as_json(failed: Sequence[tuple[str, str]]) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from visil.cli.options import (
     AsJson,
     Device,
+    Exports,
     Location,
     Precision,
     RayAddress,
@@ -16,12 +18,13 @@ from visil.cli.options import (
     choose_device,
     opened_over,
 )
-from visil.cli.output import print_json, stretch
+from visil.cli.output import check_exports, print_json, say_written, stretch, write_exports
 from visil.cli.progress import count_progress
 from visil.errors import printable
 
 if TYPE_CHECKING:
-    from visil.collection import Hit
+    from visil.collection import Hit, Index
+    from visil.report.relations import Relation
 
 
 def search(
@@ -49,6 +52,7 @@ def search(
         float, typer.Option(min=0.0, max=1.0, help="Leave out hits that are less sure.")
     ] = 0.0,
     verdict: Verdicts = None,
+    export: Exports = None,
     ray: RayAddress = None,
     device: Device = None,
     precision: Precision = None,
@@ -60,7 +64,9 @@ def search(
 
     named = [video for query in queries for video in videos_named(query)]
     verdicts = {one.value for one in verdict} if verdict else None
+    check_exports(export)
     answers = []
+    relations: list[Relation] = []
     with opened_over(index, ray) as collection:
         if first_look is not None:
             with count_progress("videos read for the first look", quiet=as_json) as progress:
@@ -74,10 +80,22 @@ def search(
                 verdicts=verdicts,
             )
             answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})
+            if export:
+                relations += _relations(collection, query, hits)
             if not as_json:
                 _tell(query, hits, all_of_them=verdicts is not None)
+    write_exports(relations, export)
     if as_json:
         print_json(answers[0] if named == queries and len(queries) == 1 else answers)
+    else:
+        say_written(export or ())
+
+
+def _relations(collection: Index, query: str, hits: list[Hit]) -> list[Relation]:
+    from visil.report.relations import Relation
+
+    path = query if os.path.exists(query) else collection.video(query).path
+    return [Relation.of_hit(path, hit) for hit in hits]
 
 
 def _tell(query: str, hits: list[Hit], *, all_of_them: bool) -> None:

@@ -13,15 +13,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.kernels.packing import runs
 from visil.model.features import VideoFeatures
 from visil.model.network import Network
-from visil.model.reader import FrameSigns, frame_signs, read_map, tiled_map
+from visil.model.reader import FrameSigns, frame_signs, promising, read_maps, tiled_map
 
 Common = NDArray[np.float32]
 """How common each frame of a query is, [X]."""
 
 ROWS, TILE = 128, 512
-"""Query and target frames of the map that are made at once."""
+"""Query and target frames of a long pair's map that are made at once."""
+
+TOGETHER = 1 << 16
+"""Cells of several pairs' maps that are made at once."""
+
+FRAMES = 1024
+"""Frames whose signs are read at once."""
 
 
 class PairReading:
@@ -32,7 +39,7 @@ class PairReading:
     ) -> None:
         self._model, self._common = model, common
         self._rows = len(query)
-        self._signs = None if model.reader is None else (signs(model, query), signs(model, target))
+        self._signs = None if model.reader is None else signs(model, [query, target])
         self._held = torch.empty(0, len(target))  # S_f from row _low on
         self._low = self._done = 0
 
@@ -86,18 +93,34 @@ def read_together(
         matrices = [matrix - torch.from_numpy(common[:, None]).to(matrix.device) for matrix in matrices]
     if model.reader is None or model.background is None:
         return [matrix.float().cpu().numpy() for matrix in matrices]
-    own = signs(model, query)
-    found = []
-    for target, matrix in zip(targets, matrices, strict=True):
-        similar = matrix.float().to(own.common.device)
-        found.append(
-            read_map(model.reader, model.background, similar, own, signs(model, target)).cpu().numpy()
+    reader, background = model.reader, model.background
+    matrices = [matrix.float().to(background.regions.device) for matrix in matrices]
+    found = [np.full(matrix.shape, -1.0, np.float32) for matrix in matrices]
+    # Targets of about one length are read together: padding costs as much as what is there.
+    order = [i for i in range(len(targets)) if promising(matrices[i], background)]
+    order.sort(key=lambda i: len(targets[i]))
+    own, *told = signs(model, [query, *(targets[i] for i in order)])
+    others = dict(zip(order, told, strict=True))
+    while order:
+        cells = len(query) * len(targets[order[-1]])
+        some = [order.pop() for _ in range(min(len(order), max(1, TOGETHER // cells)))]
+        maps = read_maps(
+            reader, background, [matrices[i] for i in some], [own] * len(some), [others[i] for i in some]
         )
+        for i, one in zip(some, maps, strict=True):
+            found[i] = one.cpu().numpy()
     return found
 
 
 @torch.inference_mode()
-def signs(model: Network, video: VideoFeatures) -> FrameSigns:
-    """What the model's reader is told of a video's frames."""
-    assert model.background is not None
-    return frame_signs(video.vectors, video.blank, model.background, model.formula)
+def signs(model: Network, videos: Sequence[VideoFeatures]) -> list[FrameSigns]:
+    """What the model's reader is told of the frames of some videos."""
+    background = model.background
+    assert background is not None
+    return [
+        one
+        for run in runs(videos, len, FRAMES)
+        for one in frame_signs(
+            [video.vectors for video in run], [video.blank for video in run], background, model.formula
+        )
+    ]

@@ -190,9 +190,12 @@ class ViSiL(Network):
     ) -> Iterator[Match]:
         """:meth:`compare` with each of many targets: the same answers, several times faster for short videos.
 
-        ``common`` [X]: what to take off the similarities of each query frame, where it is known how common it is.
+        ``common`` [X]: what to take off the similarities of each query frame, where it is known how common it is. A
+        model with a reader goes by its own background instead.
         """
         scorer = self.scorer(precision)
+        if self.reader is not None:
+            common = None
         return matches.compare_many(self, scorer, self._features(query), map(self._features, targets), common)
 
     def scores(

@@ -122,8 +122,8 @@ class Strings:
 
     def _signs(self, piece: Piece) -> FrameSigns:
         blank = torch.from_numpy(piece.blank)
-        signs = frame_signs(piece.vectors.float(), blank, self.background, self.model.formula)
-        return FrameSigns(signs.common.cpu(), signs.change.cpu(), signs.blank.cpu())
+        (signs,) = frame_signs([piece.vectors], [blank], self.background, self.model.formula)
+        return signs.to("cpu")
 
     def _stranger(self, copy: Piece, place: int, rng: np.random.Generator) -> tuple[Piece, Relation] | None:
         """The hardest kinds first: another moment of the same video, look-alikes, then anybody."""

@@ -23,12 +23,12 @@ from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.background import FixedBackground
 from visil.model.comparator import hard_tanh
-from visil.model.reader import SHARPNESS, FrameSigns, Reader, channels, stacked_signs
+from visil.model.reader import SHARPNESS, FrameSigns, Reader, channels, padded, stacked_signs
 from visil.model.similarity import Reduction, pool
 from visil.training.config import ReaderStage
 from visil.training.losses import similarity_regularisation
 from visil.training.pairs import Pair
-from visil.training.pieces import SAME
+from visil.training.pieces import SAME, UNSURE
 from visil.training.trainer import Line, Portion, Speed, Standing, Step
 from visil.training.validation import average_precision
 
@@ -60,25 +60,13 @@ class Batch:
 
 def batch_of(pairs: Sequence[Pair], device: torch.device | str = "cpu") -> Batch:
     """Pairs as one batch."""
-    rows, columns = (max(pair.frames.shape[axis] for pair in pairs) for axis in (0, 1))
-
-    def padded(tensors: list[Tensor], value: float) -> Tensor:
-        return torch.stack(
-            [F.pad(t, (0, columns - t.shape[1], 0, rows - t.shape[0]), value=value) for t in tensors]
-        ).to(device)
-
-    def signs(videos: list[FrameSigns], length: int) -> FrameSigns:
-        stacked = stacked_signs(videos, length)
-        return FrameSigns(
-            stacked.common.float().to(device), stacked.change.float().to(device), stacked.blank.to(device)
-        )
-
-    inside = padded([torch.ones(pair.frames.shape, dtype=torch.bool) for pair in pairs], False)
+    frames, inside = padded([pair.frames.to(device, torch.float32) for pair in pairs], 0.0)
+    truth, _ = padded([pair.truth.to(device) for pair in pairs], UNSURE)
     return Batch(
-        padded([pair.frames.float() for pair in pairs], 0.0),
-        padded([pair.truth for pair in pairs], 2),
-        signs([pair.query for pair in pairs], rows),
-        signs([pair.target for pair in pairs], columns),
+        frames,
+        truth,
+        stacked_signs([pair.query for pair in pairs], frames.shape[1]).to(device),
+        stacked_signs([pair.target for pair in pairs], frames.shape[2]).to(device),
         inside,
         torch.tensor([pair.number for pair in pairs], device=device),
         torch.tensor([pair.relation == "copy" for pair in pairs], device=device),
