@@ -42,6 +42,11 @@ class Child:
         self.wait(timeout)
         return (self._said / "out").read_text(), (self._said / "err").read_text()
 
+    def said(self) -> str:
+        """What it has written to standard output so far."""
+        file = self._said / "out"
+        return file.read_text() if file.exists() else ""
+
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
         if self.poll() is None:

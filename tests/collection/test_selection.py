@@ -10,8 +10,10 @@ import pytest
 import visil
 from synthetic import moving_scene, write_video
 from visil.cli.file_selection import seconds_of, size_of
-from visil.collection.discover import LEAVES, discover
+from visil.collection.discover import COLLECTION, LEAVES, discover
 from visil.collection.selection import EVERYTHING, Selection
+from visil.collection.shards.manifest import FILE
+from visil.collection.storage import CATALOGUE
 from visil.errors import UsageError
 
 from .conftest import Command
@@ -107,6 +109,15 @@ def test_links_out_of_the_folder_are_not_followed(tree: Path, tmp_path: Path) ->
     everything = taken(tree, Selection(include=("secret.mp4", "out.mp4"), follow_links=True))[0]
     assert everything == ["out/secret.mp4", "out.mp4"]
     assert "out/secret.mp4" in taken(tree, EVERYTHING)[0]
+
+
+def test_no_collection_is_entered(tmp_path: Path, empty: visil.Index) -> None:
+    (empty.folder / "serve").mkdir()
+    (empty.folder / "serve" / "upload.mp4").touch()
+    (tmp_path / "a.mp4").touch()
+    assert taken(tmp_path, Selection())[0] == ["a.mp4"]
+    assert CATALOGUE in COLLECTION
+    assert FILE in COLLECTION
 
 
 def test_a_folder_that_is_a_link_may_be_named(tree: Path, tmp_path: Path) -> None:

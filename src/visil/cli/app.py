@@ -24,6 +24,7 @@ from visil.cli import (
     shards,
     tables,
     train,
+    watch,
 )
 from visil.cli.commands import Commands
 from visil.cli.verbosity import logged_to_console
@@ -38,6 +39,7 @@ app = Commands(
 )
 app.command("compare")(compare.compare)
 app.command("add")(add.add)
+app.command("watch")(watch.watch)
 app.command("search")(search.search)
 app.command("duplicates")(duplicates.duplicates)
 app.command("info")(collection.info)

@@ -17,6 +17,9 @@ logger = logging.getLogger("visil")
 
 LEAVES = "a link that leaves the folder"
 
+COLLECTION = frozenset(("catalogue.sqlite", "shards.json"))
+"""What a folder holds that is a collection: no video of its own, only uploads that will go again."""
+
 OnPassedOver = Callable[[Path, str], object]
 """Called with a file or folder that is not taken, and why."""
 
@@ -33,7 +36,7 @@ def discover(
     Files named outright are taken whatever they are called; below a folder, hidden files and files not named like a
     video are passed over. A folder named outright that holds images and nothing else is itself a video. Links below a
     folder are followed as far as the selection allows: anywhere, or to what lies ``within`` some folders, by default
-    the one that was named. No folder is entered twice, so a loop of links ends.
+    the one that was named. No folder is entered twice, so a loop of links ends, and none that is a collection.
 
     ``passed_over`` is told of what is not wanted; the log also of what is no video.
     """
@@ -46,6 +49,12 @@ def discover(
             if name not in seen:
                 seen.add(name)
                 yield file
+
+
+def discover_at(folder: Path, path: Path, selection: Selection) -> Iterator[Path]:
+    """What :func:`discover` finds of a folder at one place in it: a file, or all below a folder there."""
+    walk = _Walk(selection, lambda *_: None)
+    return walk.at(Path(os.path.abspath(folder)), Path(os.path.abspath(path)))
 
 
 def videos_named(path: str) -> list[str]:
@@ -100,24 +109,34 @@ class _Walk:
         if self._videos == before and _only_images(folder):
             yield folder
 
-    def _walk(self, folder: Path, place: str, roots: list[str]) -> Iterator[Path]:
+    def at(self, folder: Path, path: Path) -> Iterator[Path]:
+        """Videos at one place in a folder."""
+        return self._walk(folder, "", [os.path.realpath(folder)], path.relative_to(folder).parts)
+
+    def _walk(self, folder: Path, place: str, roots: list[str], only: tuple[str, ...] = ()) -> Iterator[Path]:
+        """Videos in a folder, and in those in it; ``only`` on the way along these names, and below the last."""
         try:
             status = folder.stat()
-            entries = sorted(os.scandir(folder), key=lambda e: os.fsencode(e.name))
+            with os.scandir(folder) as found:
+                entries = list(found)
         except OSError:
             return  # a folder that may not be read holds nothing for us
         key = (status.st_dev, status.st_ino)
         if key in self._entered:
             return
         self._entered.add(key)
-        for entry in entries:
+        if place and not COLLECTION.isdisjoint(entry.name for entry in entries):
+            logger.info("passed over: %s: a collection", printable(os.fspath(folder)))
+            return
+        entries = [entry for entry in entries if not only or entry.name == only[0]]
+        for entry in sorted(entries, key=lambda one: os.fsencode(one.name)):
             path, below = Path(entry.path), f"{place}{entry.name}"
             try:
                 if _no_video(entry) or self._refused(path, self._leaves(entry, roots)):
                     continue
                 if entry.is_dir():
                     if not self._refused(path, self.selection.refuses_folder(below)):
-                        yield from self._walk(path, f"{below}/", roots)
+                        yield from self._walk(path, f"{below}/", roots, only[1:])
                     continue
                 self._videos += 1
                 if not self._refused(path, self.selection.refuses_file(below, entry.stat().st_size)):
@@ -128,9 +147,8 @@ class _Walk:
     def _leaves(self, entry: os.DirEntry[str], roots: list[str]) -> str | None:
         if self.selection.follow_links or not _is_link(entry):
             return None
-        real = os.path.realpath(entry.path, strict=True)
-        inside = any(real == root or real.startswith(os.path.join(root, "")) for root in roots)
-        return None if inside else LEAVES
+        real = Path(os.path.realpath(entry.path, strict=True))
+        return None if any(real.is_relative_to(root) for root in roots) else LEAVES
 
     def _refused(self, path: Path, reason: str | None) -> bool:
         if reason is not None:
