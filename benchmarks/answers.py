@@ -23,7 +23,8 @@ import hashlib
 import json
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from shared.answer_figures import (
     Judged,
     by_kind,
     figures,
+    plain_first,
     reliability_by_kind,
     worst_kind,
 )
@@ -56,33 +58,35 @@ def read_truth(copyset: Path) -> dict[str, Any]:
     return told
 
 
-def in_collection(
-    model: visil.ViSiL, copyset: Path, truth: Mapping[str, Any], work: Path
-) -> Iterator[Judged]:
-    """Every query with every video of the database, as ``visil search --exhaustive`` judges them."""
-    features = _queries(model, copyset, truth, work)
+@contextmanager
+def collection(model: visil.ViSiL, copyset: Path, work: Path) -> Iterator[visil.Index]:
+    """The database as ``visil add`` takes it, embedded once for each model."""
     with visil.Index(work / f"{model.fingerprint()}.visil", model=model) as index:
         report = index.add(copyset / "database")
         if report.failed:
             raise FileError(*report.failed[0])
-        for count, (query, seen) in enumerate(zip(truth["queries"], features, strict=True), 1):
+        yield index
+
+
+def in_collection(
+    model: visil.ViSiL, copyset: Path, truth: Mapping[str, Any], work: Path
+) -> Iterator[Judged]:
+    """Every query with every video of the database, as ``visil search --exhaustive`` judges them."""
+    with collection(model, copyset, work) as index:
+        for query, seen in _queries(model, copyset, truth, work):
             for hit in index.search(seen, len(index), exhaustive=True):
-                target = Path(hit.path).name
-                yield _judged(query, target, hit)
-            if count % 20 == 0:
-                print(f"{count} of {len(features)} queries", file=sys.stderr, flush=True)
+                yield _judged(query, Path(hit.path).name, hit)
 
 
 def alone(
     model: visil.ViSiL, copyset: Path, truth: Mapping[str, Any], work: Path, strangers: int
 ) -> Iterator[Judged]:
     """Each true pair and some strangers of each query, as ``visil compare`` judges two files."""
-    queries = _queries(model, copyset, truth, work)
-    files = [copyset / "database" / name for name in truth["database"]]
-    database = dict(zip(truth["database"], embedded(model, files, work), strict=True))
-    for query, seen in zip(truth["queries"], queries, strict=True):
-        for target in [query["original"], *some_strangers(truth, query, strangers)]:
-            yield _judged(query, target, model.compare(seen, database[target]))
+    with collection(model, copyset, work) as index:
+        for query, seen in _queries(model, copyset, truth, work):
+            for target in [query["original"], *some_strangers(truth, query, strangers)]:
+                shown = index.features(copyset / "database" / target)
+                yield _judged(query, target, model.compare(seen, shown))
 
 
 def some_strangers(truth: Mapping[str, Any], query: Mapping[str, Any], count: int) -> list[str]:
@@ -105,8 +109,13 @@ def kept_in(work: Path, copyset: Path) -> Path:
 
 def _queries(
     model: visil.ViSiL, copyset: Path, truth: Mapping[str, Any], work: Path
-) -> list[visil.VideoFeatures]:
-    return embedded(model, [copyset / "queries" / query["file"] for query in truth["queries"]], work)
+) -> Iterator[tuple[Mapping[str, Any], visil.VideoFeatures]]:
+    queries = truth["queries"]
+    features = embedded(model, [copyset / "queries" / query["file"] for query in queries], work)
+    for count, (query, seen) in enumerate(zip(queries, features, strict=True), 1):
+        yield query, seen
+        if count % 20 == 0:
+            print(f"{count} of {len(queries)} queries", file=sys.stderr, flush=True)
 
 
 def _judged(query: Mapping[str, Any], target: str, said: visil.Hit | visil.Match) -> Judged:
@@ -129,60 +138,71 @@ def summary(truth: Mapping[str, Any], judged: Sequence[Judged]) -> dict[str, Any
         **{name: figures(truth, judged, half) for half, name in HALVES.items()},
         "worst kind, copy per 10,000": worst_kind(kinds),
         "strangers by kind": kinds,
-        "reliability": reliability_by_kind(truth, judged),
+        "reliability, by confidence from": {
+            kind: {f"{row.pop('from'):g}": row for row in bins}
+            for kind, bins in reliability_by_kind(truth, judged).items()
+        },
     }
 
 
-def table(result: Mapping[str, Any]) -> str:
-    """Markdown: what is said of both halves, and false alarms by kind."""
-    halves = [result[name] for name in HALVES.values()]
+def table(runs: Mapping[str, Mapping[str, Any]]) -> str:
+    """Markdown: what each run says of both halves, and its false alarms by kind."""
+    halves = [(f"{name}: {half}", run[half]) for name, run in runs.items() for half in HALVES.values()]
 
-    def row(name: str, values: Sequence[object]) -> str:
-        return f"| {name} | " + " | ".join(map(str, values)) + " |"
+    def row(label: str, cells: Iterable[object]) -> str:
+        return f"| {label} | " + " | ".join(map(str, cells)) + " |"
 
-    def verdicts(half: Mapping[str, Any]) -> str:
-        counts = half["true pairs"]
-        return " / ".join(str(counts.get(v, 0)) for v in ("copy", "related", "unrelated", "unclear"))
+    def line(label: str, cell: Callable[[Mapping[str, Any]], object]) -> str:
+        return row(label, [cell(half) for _, half in halves])
 
-    rows = [row("", list(HALVES.values())), "|---|---|---|"]
-    if "mAP" in halves[0]:
-        rows.append(row("mAP", [f"{h['mAP']:.3f}" for h in halves]))
-        worst = [next(iter(h["worst edit"].items())) for h in halves]
-        rows.append(row("worst edit", [f"{name} {value:.3f}" for name, value in worst]))
-    rows += [
-        row("the original is called copy / related / unrelated / unclear", [verdicts(h) for h in halves]),
-        row(
-            "true pairs without a segment",
-            [f"{h['true pairs without a segment']} of {h['queries']}" for h in halves],
-        ),
-        row("segment F1", [f"{h['segment F1']:.3f}" for h in halves]),
-        row("both ends within 0.5 s", [f"{h['ends within 0.5 s']:.2f}" for h in halves]),
-        row("strangers of confidence ≥ 0.5", [h["strangers"]["sure"] for h in halves]),
-        row(
-            "strangers called copy; related",
-            [f"{h['strangers']['copy']}; {h['strangers']['related']}" for h in halves],
-        ),
-        row("called copy, per 10,000 strangers", [h["strangers"]["copy per 10,000"] for h in halves]),
-        row("copy or related without a segment", [h["copy or related without a segment"] for h in halves]),
-    ]
-    for rate in halves[0]["found at one false alarm in"]:
-        found = [f"{h['found at one false alarm in'][rate]:.2f}" for h in halves]
-        rows.append(row(f"found at one false alarm in {rate}", found))
-    rows += [
+    def worst(half: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} {value:.2f}" for name, value in half.get("worst edit", {}).items())
+
+    def found(one_in: str) -> str:
+        key = "found at one false alarm in"
+        return line(f"{key} {one_in}", lambda half: f"{half[key][one_in]:.2f}")
+
+    lines = [
+        row("", [name for name, _ in halves]),
+        "|---" * (len(halves) + 1) + "|",
+        line("queries; strangers", lambda h: f"{h['queries']}; {h['strangers']['pairs']:,}"),
+        line("mAP", lambda h: f"{h['mAP']:.3f}" if "mAP" in h else ""),
+        line("worst edit", worst),
+        line("the original is called copy / related / unrelated", lambda h: _told(h["true pairs"])),
+        line("true pairs without a segment", lambda h: h["true pairs without a segment"]),
+        line("segment F1", lambda h: f"{h['segment F1']:.3f}"),
+        line("both ends within 0.5 s", lambda h: f"{h['ends within 0.5 s']:.2f}"),
+        found("1,000"),
+        found("10,000"),
+        line("strangers of confidence ≥ 0.5", lambda h: h["strangers"]["sure"]),
+        line("strangers called copy; related", lambda h: "{copy}; {related}".format(**h["strangers"])),
+        line("called copy, of 10,000", lambda h: h["strangers"]["copy per 10,000"]),
+        line("copy or related without a segment", lambda h: h["copy or related without a segment"]),
         "",
-        row("stranger", ["pairs", "≥ 0.5", "copy", "related", "copy per 10,000"]),
-        "|---|---|---|---|---|---|",
+        row("strangers: ≥ 0.5 / copy / related, of", runs),
+        "|---" * (len(runs) + 1) + "|",
     ]
-    keys = ("pairs", "sure", "copy", "related", "copy per 10,000")
-    rows += [row(name, [told[key] for key in keys]) for name, told in result["strangers by kind"].items()]
-    return "\n".join(rows)
+    for kind in sorted({kind for run in runs.values() for kind in run["strangers by kind"]}, key=plain_first):
+        told = [run["strangers by kind"].get(kind) for run in runs.values()]
+        lines.append(row(kind, [_alarms(counts) if counts else "" for counts in told]))
+    return "\n".join(lines)
 
 
-def keep(out: Path, name: str, result: Mapping[str, Any]) -> None:
-    """Put a run beside those that a file holds."""
+def _told(verdicts: Mapping[str, int]) -> str:
+    text = " / ".join(str(verdicts.get(name, 0)) for name in ("copy", "related", "unrelated"))
+    return text + (f" ({verdicts['unclear']} unclear)" if "unclear" in verdicts else "")
+
+
+def _alarms(counts: Mapping[str, Any]) -> str:
+    return f"{counts['sure']} / {counts['copy']} / {counts['related']} of {counts['pairs']:,}"
+
+
+def keep(out: Path, name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a run beside those that a file holds; all of them."""
     held: dict[str, Any] = json.loads(out.read_text()) if out.is_file() else {}
-    runs = held.get("runs", {}) | {name: result}
+    runs: dict[str, Any] = held.get("runs", {}) | {name: result}
     write(out, {"machine": machine(), "runs": runs})
+    return runs
 
 
 def main() -> None:
@@ -196,7 +216,7 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=int, metavar="N", help="judge pairs alone, with N strangers for each query"
     )
-    parser.add_argument("--out", type=Path, help="add the figures to this file")
+    parser.add_argument("--out", type=Path, help="add the figures to this file, and print all that it holds")
     parser.add_argument(
         "--name", help="what the run is called there; the model's name and the set's by default"
     )
@@ -214,12 +234,12 @@ def main() -> None:
     except VisilError as error:
         sys.exit(f"error: {error}")
     result = summary(truth, judged)
-    print(table(result))
+    name = args.name or f"{model.config.name}, {args.copyset.name}"
+    runs = {name: result} if args.out is None else keep(args.out, name, result)
+    print(table(runs))
     if args.raw is not None:
         rows = [vars(pair) | {"segments": [s.to_dict() for s in pair.segments]} for pair in judged]
         args.raw.write_text(json.dumps(rows))
-    if args.out is not None:
-        keep(args.out, args.name or f"{model.config.name}, {args.copyset.name}", result)
     if args.picture is not None:
         draw(
             reliability_by_kind(truth, judged),

@@ -20,6 +20,7 @@ SURE = 0.5
 """The confidence from which a stranger counts as a false alarm."""
 RATES = (1_000, 10_000)
 ENDS_S = 0.5
+SHOWN = "of a source that the query shows"
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,13 @@ def by_kind(truth: Mapping[str, Any], judged: Sequence[Judged]) -> dict[str, dic
         if note["dressing"] != "none":
             groups[f"dressed: {note['dressing']}"].append(pair)
         if note["source"] in shown[pair.query]:
-            groups["of a source that the query shows"].append(pair)
-    return {name: alarms(groups[name]) for name in sorted(groups, key=lambda n: (":" in n or " a " in n, n))}
+            groups[SHOWN].append(pair)
+    return {name: alarms(groups[name]) for name in sorted(groups, key=plain_first)}
+
+
+def plain_first(group: str) -> tuple[bool, str]:
+    """Sorts kinds before groups that lie across them."""
+    return ":" in group or group == SHOWN, group
 
 
 def _sources_shown(truth: Mapping[str, Any], query: Mapping[str, Any]) -> set[str]:
@@ -176,7 +182,7 @@ def _sources_shown(truth: Mapping[str, Any], query: Mapping[str, Any]) -> set[st
 
 def worst_kind(kinds: Mapping[str, Mapping[str, Any]], count: str = "copy per 10,000") -> dict[str, float]:
     """The kind with most false alarms."""
-    plain = {name: row[count] for name, row in kinds.items() if ":" not in name and " a " not in name}
+    plain = {name: row[count] for name, row in kinds.items() if not plain_first(name)[0]}
     name = max(plain, key=lambda kind: plain[kind])
     return {name: plain[name]}
 

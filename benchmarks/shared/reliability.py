@@ -28,6 +28,7 @@ def reliability(
             mass = weight[inside].sum()
             bins.append(
                 {
+                    "from": low,
                     "pairs": int(inside.sum()),
                     "confidence": float((values * weight)[inside].sum() / mass),
                     "related": float((related * weight)[inside].sum() / mass),
@@ -60,4 +61,4 @@ def draw(panels: Mapping[str, Bins], path: Path, title: str, columns: int = 5) -
     figure.supxlabel("confidence", fontsize=10)
     figure.supylabel("share of pairs that share footage", fontsize=10)
     figure.suptitle(title, fontsize=10)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110 if alone else 70)

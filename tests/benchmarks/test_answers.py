@@ -190,9 +190,11 @@ def test_runs_are_kept_beside_each_other(answers: ModuleType, tmp_path: Path) ->
     summary = answers.summary(truth, judged(answers) + hard)
     out = tmp_path / "answers.json"
     answers.keep(out, "before", summary)
-    answers.keep(out, "after", summary)
-    assert list(json.loads(out.read_text())["runs"]) == ["before", "after"]
-    assert "| mAP | 0.750 | 0.333 |" in answers.table(summary)
+    runs = answers.keep(out, "after", summary)
+    assert list(json.loads(out.read_text())["runs"]) == list(runs) == ["before", "after"]
+    text = answers.table(runs)
+    assert "| mAP | 0.750 | 0.333 | 0.750 | 0.333 |" in text
+    assert "| dressed: title | 2 / 1 / 1 of 2 | 2 / 1 / 1 of 2 |" in text
 
 
 def test_strangers_of_the_same_source_come_first(answers: ModuleType) -> None:
