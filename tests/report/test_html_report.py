@@ -9,13 +9,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from PIL import Image as pillow
 
 from collection.inside import part
+from html_page import Page
 from visil.collection import Duplicates, Group, Index, Pair, Video
 from visil.demo import photograph, render_scene, write_video
 from visil.errors import UsageError
@@ -24,46 +24,12 @@ from visil.report import html
 from visil.report.pair import moments, percent
 from visil.report.tables import write_csv
 
-VOID = {"meta", "img", "br", "hr", "link", "input"}
-
 NAMES = (
     "plain.mp4",
     "\"><script>alert('x')<b onload=x>.mp4",
     'new\nline & "quotes" \u202egnp.mp4',
     os.fsdecode(b"lone \xff\xfe byte.mp4"),
 )
-
-
-class Page(HTMLParser):
-    """A page taken apart: tags in order, text, and whether every tag that opens closes."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        assert len(attrs) == len(dict(attrs)), f"an attribute twice in {tag}"
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1:] != ["style"]:
-            self.text += data
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attrs for name, attrs in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")

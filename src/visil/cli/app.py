@@ -19,6 +19,7 @@ from visil.cli import (
     duplicates,
     evaluate,
     models,
+    report,
     search,
     serve,
     shards,
@@ -42,6 +43,7 @@ app.command("add")(add.add)
 app.command("watch")(watch.watch)
 app.command("search")(search.search)
 app.command("duplicates")(duplicates.duplicates)
+app.command("report")(report.report)
 app.command("info")(collection.info)
 app.command("verify")(collection.verify)
 app.command("remove")(collection.remove)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Exports, Precision, choose_device, import_torch
+from visil.cli.options import AsJson, Device, Exports, ModelName, Precision, choose_device, import_torch
 from visil.cli.output import (
     check_exports,
     check_folder,
@@ -42,12 +42,7 @@ def compare(
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
     ] = None,
     export: Exports = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="MODEL", help="A preset, a folder or a hub id; the default model if not given."
-        ),
-    ] = None,
+    model: ModelName = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it.
 

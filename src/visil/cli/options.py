@@ -83,6 +83,13 @@ Precision = Annotated[
     ),
 ]
 
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model", metavar="MODEL", help="A preset, a folder or a hub id; the default model if not given."
+    ),
+]
+
 RayAddress = Annotated[
     str | None,
     typer.Option(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 from visil.collection.catalogue import Video
 from visil.collection.duplicates import Duplicates, Group, Pair
@@ -13,8 +12,9 @@ from visil.collection.index import Index
 from visil.errors import printable
 from visil.files import replacing
 from visil.plots.lettering import shortened
-from visil.plots.times import clock
-from visil.report.pair import CARD, FramesAt, Numbered, pair_html, pair_rows, pictures, text
+from visil.report.footage import CollectionFootage, FramesAt
+from visil.report.page import FOOT, facts, head
+from visil.report.pair import CARD, Numbered, pair_html, pair_rows, text
 from visil.video import frames_at
 
 PICTURED_PAIRS = 200
@@ -29,9 +29,6 @@ OPEN_LINKS = 12
 """Up to so many groups, the table of contents is unfolded from the start."""
 MOST_LINKS = 2000
 """Groups that the table of contents names."""
-
-STYLE = Path(__file__).with_name("style.css")
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write_report(
@@ -59,18 +56,13 @@ class _Report:
         self.index = index
         self.found = found
         self.min_confidence = min_confidence
-        self.frames_at = frames_at
+        self.footage = CollectionFootage(index, frames_at)
         self.pictured = _pictured(found)
         self.pictures_left = PICTURED_VIDEOS
 
     def pieces(self) -> Iterator[str]:
         groups = self.found.groups
-        yield (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>Videos that share footage</title><style>{STYLE.read_text('utf-8')}</style></head><body>\n"
-        )
+        yield head("Videos that share footage")
         yield self._summary()
         yield "<main>\n"
         if len(groups) > 1:
@@ -79,7 +71,7 @@ class _Report:
             yield from self._group(number, group)
         if self.found.common:
             yield from self._common()
-        yield "</main>\n<footer><p>Made by visil. Nothing was deleted, moved or changed.</p></footer></body></html>\n"
+        yield f"</main>\n{FOOT}"
 
     # ------------------------------------------------------------------ the top
 
@@ -188,7 +180,7 @@ class _Report:
         return (
             f'<li class="card{" keep" if keep else ""}">{self._shot(one)}<div>{badges}'
             f'<p class="name"><span class="number">{one.number}</span><bdi>{text(one.name)}</bdi></p>'
-            f'<p class="facts">{_facts(video)}</p>{said}'
+            f'<p class="facts">{facts(video)}</p>{said}'
             f'<p class="path"><bdi>{text(path)}</bdi></p>{also}</div></li>\n'
         )
 
@@ -196,7 +188,7 @@ class _Report:
         if self.pictures_left <= 0:
             return '<div class="shot none">no picture: there are too many</div>'
         self.pictures_left -= 1
-        shots = pictures(self.index.catalogue, one.video, [one.video.duration * 0.3], CARD, self.frames_at)
+        shots = self.footage.pictures(one.video, [one.video.duration * 0.3], CARD)
         if isinstance(shots, str):
             return f'<div class="shot none" role="img" aria-label="no picture: {text(shots)}">{text(shots)}</div>'
         return f'<img class="shot" src="{shots[0]}" alt="A frame of video {one.number}">'
@@ -209,7 +201,7 @@ class _Report:
         shown = [pair for pair in ordered if id(pair) in self.pictured]
         for place, pair in enumerate(shown):
             query, target = named[pair.query], named[pair.target]
-            yield pair_html(self.index, pair, query, target, self.frames_at, unfolded=place == 0)
+            yield pair_html(self.footage, pair, query, target, unfolded=place == 0)
         rest = [pair for pair in ordered if id(pair) not in self.pictured]
         if rest:
             yield f"<details{'' if shown else ' open'}><summary>{_count(len(rest), 'pair')} without pictures</summary>"
@@ -266,23 +258,3 @@ def _others(group: Group) -> str:
 
 def _name(video: Video) -> str:
     return os.path.basename(video.path) or video.path
-
-
-def _facts(video: Video) -> str:
-    facts = [f"{video.width}×{video.height}", clock(video.duration), _bytes(video.bytes)]
-    if video.bit_rate:
-        facts.append(_bit_rate(video.bit_rate))
-    if video.codec:
-        facts.append(text(video.codec))
-    return " · ".join(facts)
-
-
-def _bytes(size: int) -> str:
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= scale:
-            return f"{size / scale:.{0 if size >= 100 * scale else 1}f} {unit}"
-    return f"{size} bytes"
-
-
-def _bit_rate(rate: int) -> str:
-    return f"{rate / 1e6:.1f} Mbit/s" if rate >= 1e6 else f"{rate / 1e3:.0f} kbit/s"

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from visil.collection.catalogue import Video
 from visil.collection.duplicates import Pair
-from visil.collection.identity import content_id, stamp_of
-from visil.collection.index import Index
-from visil.collection.parts import AnyCatalogue
 from visil.errors import VisilError, printable
 from visil.matching.localize import Segment
 from visil.plots.axes import Axis, shrink
 from visil.plots.heat import heat_png
 from visil.plots.lettering import shortened
 from visil.plots.times import clock, duration, shared_seconds, span
-from visil.video import Image, frames_at
-
-FramesAt = Callable[[str, list[float], int], list[Image]]
-"""Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""
+from visil.report.footage import Footage, data_uri
 
 CARD = (160, 120)
 """Largest width and height of a video's picture."""
@@ -72,17 +63,15 @@ def text(raw: str) -> str:
     return html.escape(printable(raw), quote=True)
 
 
-def pair_html(
-    index: Index, pair: Pair, query: Numbered, target: Numbered, frames_at: FramesAt, *, unfolded: bool
-) -> str:
+def pair_html(footage: Footage, pair: Pair, query: Numbered, target: Numbered, *, unfolded: bool) -> str:
     """A pair with its pictures, to unfold."""
     stretches = longest(pair.segments)
-    body = _strip(index, stretches, query, target, frames_at) + _timeline(stretches, query, target)
+    body = strip_html(footage, stretches, query, target) + _timeline(stretches, query, target)
     return (
         f'<details class="match"{" open" if unfolded else ""}><summary>{_label(query)} and {_label(target)} · '
         f'<span class="sure">confidence {percent(pair.confidence)}</span>, score {pair.score:.2f}'
         f'<span class="says">{sentence(pair, query, target)}</span></summary>\n'
-        f'<div class="pair"><div>{body}</div>{_matrix(index, pair, stretches, query, target)}</div></details>\n'
+        f'<div class="pair"><div>{body}</div>{_matrix(footage, pair, stretches, query, target)}</div></details>\n'
     )
 
 
@@ -120,9 +109,9 @@ def percent(confidence: float) -> str:
     return f"{confidence:.1%}" if confidence > 0.99 else f"{confidence:.0%}"
 
 
-def longest(segments: list[Segment]) -> list[Segment]:
+def longest(segments: list[Segment], most: int = MOST_STRETCHES) -> list[Segment]:
     """The longest stretches, in the order they came in."""
-    chosen = sorted(segments, key=lambda s: s.query[0] - s.query[1])[:MOST_STRETCHES]
+    chosen = sorted(segments, key=lambda s: s.query[0] - s.query[1])[:most]
     return [segment for segment in segments if segment in chosen]
 
 
@@ -130,27 +119,29 @@ def _label(one: Numbered) -> str:
     return f'<span class="number">{one.number}</span><bdi>{text(shortened(printable(one.name), LONGEST_NAME))}</bdi>'
 
 
-def _strip(
-    index: Index, stretches: list[Segment], query: Numbered, target: Numbered, frames_at: FramesAt
+def strip_html(
+    footage: Footage, stretches: list[Segment], query: Numbered, target: Numbered, *, first: int = 0
 ) -> str:
-    """The same moments of both videos, one above the other."""
+    """The same moments of both videos, one above the other; ``first`` is the place of the first stretch of them."""
     if not stretches:
         return ""
     shown = moments(stretches)
     tenths = shared_seconds(stretches) < 2 * len(shown)  # or neighbours would show the same time
     upright = all(one.video.height > one.video.width for one in (query, target))
     largest = TALL if upright else STRIP
-    above = pictures(index.catalogue, query.video, [time for _, time, _ in shown], largest, frames_at)
-    below = pictures(index.catalogue, target.video, [time for _, _, time in shown], largest, frames_at)
+    above = footage.pictures(query.video, [time for _, time, _ in shown], largest)
+    below = footage.pictures(target.video, [time for _, _, time in shown], largest)
     items = []
-    for place, (stretch, first, second) in enumerate(shown):
-        one = _frame(above, place, query.number, first)
+    for place, (stretch, time, second) in enumerate(shown):
+        one = _frame(above, place, query.number, time)
         other = _frame(below, place, target.number, second)
         times = (
             f"<time><b>{n}</b> {clock(t, tenths=tenths)}</time>"
-            for n, t in ((query.number, first), (target.number, second))
+            for n, t in ((query.number, time), (target.number, second))
         )
-        items.append(f'<li class="t{stretch % COLOURS}">{next(times)}{one}{other}{next(times)}</li>')
+        items.append(
+            f'<li class="t{(first + stretch) % COLOURS}">{next(times)}{one}{other}{next(times)}</li>'
+        )
     kind = "strip tall" if upright else "strip"
     return f'<ul class="{kind}" aria-label="The same moments in both videos">{"".join(items)}</ul>\n'
 
@@ -194,8 +185,8 @@ def _placed(times: tuple[float, float], length: float, room: float = 1000) -> tu
     return round(max(0.0, start - missing), 2), round(min(room, end + missing), 2)
 
 
-def _matrix(index: Index, pair: Pair, stretches: list[Segment], query: Numbered, target: Numbered) -> str:
-    drawn = matrix_picture(index, pair)
+def _matrix(footage: Footage, pair: Pair, stretches: list[Segment], query: Numbered, target: Numbered) -> str:
+    drawn = matrix_picture(footage, pair)
     if drawn is None:
         return '<p class="faint">No matrix: the features cannot be read.</p>'
     picture, rows, columns = drawn
@@ -230,34 +221,6 @@ def _outlined(segment: Segment, rows: Axis, columns: Axis, width: float, height:
 # ---------------------------------------------------------------------- pictures
 
 
-def pictures(
-    catalogue: AnyCatalogue,
-    video: Video,
-    times: list[float],
-    largest: tuple[int, int],
-    frames_at: FramesAt = frames_at,
-) -> list[str] | str:
-    """Data URIs of the frames at ``times``; why there are none, where no file holds the video any more."""
-    reason = "no file holds it any more"
-    for path in catalogue.paths(video.id) or [video.path]:
-        try:
-            known = catalogue.file(path)
-            if known is not None and known != (video.id, stamp_of(Path(path))) and not _holds(path, video):
-                reason = "the file has changed since it was added"
-                continue
-            return [jpeg(frame, largest) for frame in frames_at(path, times, largest[1])]
-        except VisilError as error:
-            reason = getattr(error, "reason", "cannot be read")
-        except (OSError, ValueError, MemoryError):
-            reason = "cannot be read"
-    return reason
-
-
-def _holds(path: str, video: Video) -> bool:
-    """Whether a file with another time stamp has the same bytes: it was copied, or touched."""
-    return stamp_of(Path(path)).size == video.bytes and content_id(Path(path)) == video.id
-
-
 def moments(segments: list[Segment], count: int = COLUMNS) -> list[tuple[int, float, float]]:
     """(stretch, time in the query, time in the target) at even distances over all that a pair shares."""
     lengths = np.array([max(segment.query[1] - segment.query[0], 1e-3) for segment in segments])
@@ -273,36 +236,21 @@ def moments(segments: list[Segment], count: int = COLUMNS) -> list[tuple[int, fl
     return chosen
 
 
-def matrix_picture(index: Index, pair: Pair) -> tuple[str, Axis, Axis] | None:
+def matrix_picture(footage: Footage, pair: Pair) -> tuple[str, Axis, Axis] | None:
     """S_f as a data URI, the query downwards, with its axes; None where the features cannot be read.
 
-    From the features that the collection holds, every second or third frame of long videos; nothing is judged again.
+    From the features that there are, every second or third frame of long videos; nothing is judged again.
     """
     try:
-        videos = [index.store.read(video) for video in (pair.query, pair.target)]
+        videos = [footage.features(video) for video in (pair.query, pair.target)]
         query, target = (video.vectors[:: _step(len(video))] for video in videos)
         with torch.inference_mode():
-            matrix, _ = index.model.scorer().matrices(query, target)
+            matrix, _ = footage.model.scorer().matrices(query, target)
     except VisilError:
         return None
     rows, columns = (Axis.of(video.timestamps.numpy()[:: _step(len(video))]) for video in videos)
-    return _uri("png", heat_png(shrink(matrix, rows.bins(CELLS), columns.bins(CELLS)))), rows, columns
+    return data_uri("png", heat_png(shrink(matrix, rows.bins(CELLS), columns.bins(CELLS)))), rows, columns
 
 
 def _step(frames: int) -> int:
     return -(-frames // FRAMES)
-
-
-def jpeg(frame: Image, largest: tuple[int, int]) -> str:
-    """A frame as a data URI, whole and no larger than that."""
-    from PIL import Image as pillow
-
-    picture = pillow.fromarray(frame)
-    picture.thumbnail(largest, pillow.Resampling.BILINEAR)
-    file = io.BytesIO()
-    picture.save(file, "JPEG", quality=72, optimize=True)
-    return _uri("jpeg", file.getvalue())
-
-
-def _uri(kind: str, data: bytes) -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"

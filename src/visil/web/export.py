@@ -16,7 +16,7 @@ from visil.matching.localize import Segment
 from visil.web.sandbox import Decoder, Image
 
 if TYPE_CHECKING:
-    from visil.report.pair import FramesAt
+    from visil.report.footage import FramesAt
 
 
 class OnceFailed:
