@@ -23,8 +23,8 @@ from torch import Tensor
 import visil
 from shared.packs import Span, embed_packs, random_cut
 from shared.results import as_text, write
-from visil.matching.localize import LocalizeConfig, localize
-from visil.matching.localize import Path as Stretch
+from visil.matching.localize import LocalizeConfig
+from visil.matching.stretches import Stretch, localized
 
 Box = tuple[Span, Span]
 """(query frames, target frames), inclusive."""
@@ -114,9 +114,9 @@ def plain_threshold(matrix: NDArray[np.float32], threshold: float, min_cells: in
     ]
 
 
-def boxes(paths: list[Stretch]) -> list[Box]:
-    """Paths as boxes."""
-    return [(p.query, p.target) for p in paths]
+def boxes(found: list[Stretch]) -> list[Box]:
+    """Stretches as boxes."""
+    return [(stretch.query, stretch.target) for stretch in found]
 
 
 def f1(predicted: list[list[Box]], truth: list[list[Box]]) -> dict[str, float]:
@@ -157,12 +157,11 @@ def tune(pairs: list[Pair]) -> tuple[LocalizeConfig, float]:
     grid = np.quantile(background, [0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995])
     best: tuple[float, LocalizeConfig] = (-1, LocalizeConfig())
     for threshold in grid:
-        for min_gain in (0.2, 0.35, 0.5, 0.7, 1.0, 1.4):
-            for give_up in (0.2, 0.4, 0.7):
-                for bend in (0.05, 0.15):
-                    config = LocalizeConfig(round(float(threshold), 3), min_gain, give_up, bend)
-                    value = f1([boxes(localize(p.matrix, config)) for p in pairs], truth)["F1"]
-                    best = max(best, (value, config), key=lambda b: b[0])
+        for min_gain in (0.35, 0.5, 0.7):
+            for give_up in (0.2, 0.5):
+                config = LocalizeConfig(round(float(threshold), 3), min_gain, give_up)
+                value = f1([boxes(localized(p.matrix, config)) for p in pairs], truth)["F1"]
+                best = max(best, (value, config), key=lambda b: b[0])
     plain = max(grid, key=lambda t: f1([plain_threshold(p.matrix, t) for p in pairs], truth)["F1"])
     return best[1], float(plain)
 
@@ -170,7 +169,7 @@ def tune(pairs: list[Pair]) -> tuple[LocalizeConfig, float]:
 def judge(pairs: list[Pair], config: LocalizeConfig, plain: float) -> dict[str, object]:
     """Everything about the test half."""
     truth = [p.truth for p in pairs]
-    found = [boxes(localize(p.matrix, config)) for p in pairs]
+    found = [boxes(localized(p.matrix, config)) for p in pairs]
     by_kind = {}
     for kind in sorted({k for p in pairs for k in p.kinds}):
         # Pairs with one shared clip only, so that a figure belongs to one edit.
@@ -191,7 +190,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=400)
     parser.add_argument("--write-model", type=Path, help="save the model with what was tuned")
-    parser.add_argument("--faint", type=float, help="the threshold for evidence that goes with it")
     args = parser.parse_args()
     model = visil.load(args.model)
     features = embed_packs(model, args.packs, model.config.name)
@@ -214,7 +212,7 @@ def main() -> None:
     write(args.out, result)
     print(as_text(result))
     if args.write_model is not None:
-        model.config = replace(model.config, localize=replace(config, faint=args.faint))
+        model.config = replace(model.config, localize=config)
         model.save_pretrained(args.write_model)
 
 

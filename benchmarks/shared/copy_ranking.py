@@ -67,7 +67,8 @@ def strengths(wide: Matrix, spans: Sequence[tuple[int, int]], config: LocalizeCo
     """For each target, the strength of the best stretch that the product's localiser finds."""
     localizer = Localizer(wide.shape[1], config)
     localizer.feed(wide)
-    return np.array(localizer.strengths(spans))
+    found = localizer.strongest(spans)
+    return np.array([0.0 if path is None else path.strength(config) for path in found])
 
 
 def chamfer(wide: Matrix, spans: Sequence[tuple[int, int]]) -> NDArray[np.float64]:

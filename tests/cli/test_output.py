@@ -26,7 +26,9 @@ def test_a_verdict_is_a_sentence() -> None:
     assert relation("copy", segments) == (
         "copy: 8 s shared, in 2 stretches, from 0:00 in the query and 0:05 in the target"
     )
-    assert relation("related", []) == "related: alike, but no stretch stands out"
+    assert relation("copy", [Segment((0.0, 6.0), (5.0, 11.0), 0.9, reversed=True)]) == (
+        "copy: 6 s shared, backwards, from 0:00 in the query and 0:05 in the target"
+    )
     assert relation("unrelated", segments) == "unrelated: no shared footage found"
 
 

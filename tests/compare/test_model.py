@@ -265,7 +265,15 @@ def test_to_dict_is_what_the_command_prints() -> None:
         "score": match.score,
         "confidence": match.confidence,
         "verdict": "copy",
-        "segments": [{"query": [0.0, 5.0], "target": [0.0, 5.0], "score": segment.score}],
+        "segments": [
+            {
+                "query": [0.0, 5.0],
+                "target": [0.0, 5.0],
+                "score": segment.score,
+                "confidence": match.confidence,
+                "reversed": False,
+            }
+        ],
     }
 
 

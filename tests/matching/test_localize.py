@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from visil.errors import UsageError
 from visil.matching import localize as localize_module
-from visil.matching.localize import LocalizeConfig, Localizer, Path, Segment, localize, segments
+from visil.matching.localize import LocalizeConfig, Localizer, Path, localize
 
 Matrix = NDArray[np.float64]
 Box = tuple[int, int, int, int]
@@ -125,15 +125,6 @@ def test_a_loop_played_three_times() -> None:
 def test_a_static_scene_is_one_match_over_everything(frames: int) -> None:
     paths = localize(np.full((frames, frames), 0.9))
     assert boxes(paths) == [(0, frames - 1, 0, frames - 1)]
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(20, 40), (40, 20)])
-def test_a_static_scene_twice_as_long_holds_the_other_more_than_once(rows: int, columns: int) -> None:
-    """Nothing tells which stretch of it is meant: the shorter one is found whole, in few places."""
-    paths = localize(np.full((rows, columns), 0.9))
-    assert 2 <= len(paths) <= 3
-    assert min(path.cells for path in paths) >= 15
-    assert all(path.query[1] - path.query[0] == path.target[1] - path.target[0] for path in paths)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -270,7 +261,7 @@ def test_strips_of_any_height_give_the_same(
 @settings(max_examples=25, deadline=None)
 @given(rows=st.integers(1, 25), columns=st.integers(1, 25), seed=st.integers(0, 1000))
 def test_what_every_path_must_be(rows: int, columns: int, seed: int) -> None:
-    """Inside the matrix, rising no steeper than 3 to 1, worth its gain, strongest first."""
+    """Inside the matrix, rising no steeper than 4 to 1, worth its gain, strongest first."""
     matrix = np.random.default_rng(seed).uniform(0, 1, (rows, columns))
     paths = localize(matrix)
     assert [p.gain for p in paths] == sorted((p.gain for p in paths), reverse=True)
@@ -278,8 +269,8 @@ def test_what_every_path_must_be(rows: int, columns: int, seed: int) -> None:
         (top, bottom), (left, right) = path.query, path.target
         assert 0 <= top <= bottom < rows
         assert 0 <= left <= right < columns
-        assert bottom - top <= 3 * (right - left)
-        assert right - left <= 3 * (bottom - top)
+        assert bottom - top <= 4 * (right - left)
+        assert right - left <= 4 * (bottom - top)
         assert 1 <= path.cells <= 1 + min(bottom - top, right - left)
         assert LocalizeConfig().min_gain <= path.gain <= path.cells * (path.score - 0.5) + 1e-3
         assert path.score <= 1
@@ -291,19 +282,6 @@ def test_either_video_may_be_the_query() -> None:
     draw(matrix, 30, 40, [1] * 12)
     flipped = [(path.target, path.query) for path in localize(matrix.T.copy())]
     assert flipped == [(path.query, path.target) for path in localize(matrix)]
-
-
-# ---------------------------------------------------------------- seconds
-
-
-def test_segments_in_seconds_in_the_order_of_the_query() -> None:
-    paths = [Path((4, 6), (0, 2), 3.0, 0.9, 3), Path((0, 1), (2, 3), 1.0, 0.8, 2)]
-    query = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.4])
-    target = np.array([0.0, 0.5, 1.0, 7.0]), np.array([0.5, 1.0, 7.0, 7.5])
-    assert segments(paths, query, target) == [
-        Segment((0.0, 2.0), (1.0, 7.5), 0.8),
-        Segment((4.0, 6.4), (0.0, 7.0), 0.9),
-    ]
 
 
 # ---------------------------------------------------------------- against plain thresholding
@@ -390,21 +368,3 @@ def test_plain_thresholding_is_given_a_fair_chance() -> None:
     matrix = noise(40, 50, mean=0.1)
     truth = draw(matrix, 5, 12, [1] * 20)
     assert f1(thresholded(matrix), [truth]) == f1(boxes(localize(matrix)), [truth]) == 1.0
-
-
-# ---------------------------------------------------------------- shadows
-
-
-def test_neighbours_in_the_same_shot_are_no_matches_of_their_own() -> None:
-    """A shot of 10 frames of which 5 were copied: the copy resembles the other five too, but less."""
-    matrix = noise(30, 40)
-    matrix[10:20, 8:13] = 0.7
-    truth = draw(matrix, 15, 8, [1] * 5, value=0.95)
-    assert boxes(localize(matrix)) == [truth]
-
-
-def test_footage_that_occurs_twice_in_a_row_is_found_twice() -> None:
-    matrix = noise(30, 60)
-    first = draw(matrix, 5, 10, [1] * 12)
-    second = draw(matrix, 5, 22, [1] * 12, value=0.89)
-    assert boxes(localize(matrix)) == [first, second]

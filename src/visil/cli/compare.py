@@ -42,6 +42,14 @@ def compare(
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the match: .png, .svg, .pdf or .jpg.")
     ] = None,
     export: Exports = None,
+    refine: Annotated[
+        bool,
+        typer.Option(
+            "--refine/--no-refine",
+            help="Look at more frames a second around the ends of each stretch; also tells copies from other moments "
+            "before the same camera.",
+        ),
+    ] = True,
     model: ModelName = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it.
@@ -72,11 +80,11 @@ def compare(
         warnings.simplefilter("ignore" if as_json else "default")
         network = load(model)
     if not single:
-        _each_with_each(network, queries, targets, as_json, export)
+        _each_with_each(network, queries, targets, as_json, export, refine)
         return
     with frame_counter(quiet=as_json) as counter:
         features = [network.embed(video, progress=counter(video)) for video in (query, target)]
-    match = network.compare(*features)
+    match = network.compare(*features, refine=refine)
     if plot is not None:
         match.plot(plot)
     _export([match], export)
@@ -95,7 +103,12 @@ def _export(found: list[Match], files: list[Path] | None) -> None:
 
 
 def _each_with_each(
-    network: ViSiL, queries: list[str], targets: list[str], as_json: bool, export: list[Path] | None
+    network: ViSiL,
+    queries: list[str],
+    targets: list[str],
+    as_json: bool,
+    export: list[Path] | None,
+    refine: bool,
 ) -> None:
     """Every pair of two different files, each video embedded once; what cannot be read is left out and named."""
     failed: dict[str, str] = {}
@@ -114,7 +127,9 @@ def _each_with_each(
         others = [
             held[one] for one in targets if one in held and os.path.abspath(one) != os.path.abspath(query)
         ]
-        found += network.compare_many(held[query], others)
+        for other, match in zip(others, network.compare_many(held[query], others), strict=True):
+            closely = refine and match.verdict != "unrelated"
+            found.append(network.compare(held[query], other) if closely else match)
     print_left_out(list(failed.items()))
     _export(found, export)
     if as_json:
@@ -141,11 +156,13 @@ def _tell(match: Match, plot: Path | None) -> None:
     meaning = "probability that they share footage" if match.calibrated else "not calibrated for this model"
     console.print(f"confidence {match.confidence:.3f} ({meaning}), score {match.score:.3f}")
     if match.segments:
-        table = Table("query", "target", "length", "score", box=None, pad_edge=False, header_style="dim")
+        columns = ("query", "target", "length", "score", "confidence", "")
+        table = Table(*columns, box=None, pad_edge=False, header_style="dim")
         for segment in match.segments:
             length = segment.query[1] - segment.query[0]
             spans = stretch(segment.query), stretch(segment.target)
-            table.add_row(*spans, f"{length:.0f} s", f"{segment.score:.3f}")
+            how = f"{length:.0f} s", f"{segment.score:.3f}", f"{segment.confidence:.3f}"
+            table.add_row(*spans, *how, "backwards" if segment.reversed else "")
         console.print(table)
     if plot is not None and not is_quiet():
         console.print(Text(f"plot: {plot}"))

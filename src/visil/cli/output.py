@@ -92,11 +92,10 @@ def relation(verdict: Verdict, segments: Sequence[Segment]) -> str:
     """A verdict as a sentence: what is shared, and from where."""
     from visil.plots.times import shared_seconds
 
-    if verdict == "unrelated":
-        return "unrelated: no shared footage found"
     if not segments:
-        return f"{verdict}: alike, but no stretch stands out"
+        return f"{verdict}: no shared footage found"
     first = segments[0]
     more = f", in {len(segments)} stretches" if len(segments) > 1 else ""
     where = f"from {moment(first.query[0])} in the query and {moment(first.target[0])} in the target"
-    return f"{verdict}: {shared_seconds(segments):.0f} s shared{more}, {where}"
+    way = ", backwards" if all(segment.reversed for segment in segments) else ""
+    return f"{verdict}: {shared_seconds(segments):.0f} s shared{more}{way}, {where}"

@@ -107,4 +107,5 @@ def _tell(query: str, hits: list[Hit], *, all_of_them: bool) -> None:
     for hit in related:
         typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}")
         for segment in hit.segments[:5]:
-            typer.echo(f"         {stretch(segment.query)} is {stretch(segment.target)} there")
+            way = ", backwards" if segment.reversed else ""
+            typer.echo(f"         {stretch(segment.query)} is {stretch(segment.target)} there{way}")

@@ -1,12 +1,12 @@
 """Features to matches: one pair in bounded memory, or one query with many targets beside each other.
 
 What :class:`visil.ViSiL` offers as ``compare`` and ``compare_many``; scores and matrices come from
-:class:`visil.kernels.Scorer`.
+:class:`visil.kernels.Scorer`, what is said of them from :mod:`visil.compare.judge`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -16,29 +16,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.compare.judge import Judged, Pair, answer, blank_of, judged
 from visil.compare.reading import Common, PairReading, read_together
 from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.kernels.packing import runs
 from visil.kernels.torch_engine import finite
-from visil.matching.calibration import verdict
-from visil.matching.localize import (
-    WALL,
-    LocalizeConfig,
-    Localizer,
-    Path,
-    grown,
-    neutral,
-    segments,
-    walled_spans,
-)
+from visil.matching.localize import WALL, LocalizeConfig, Localizer, Path, neutral, walled_spans
 from visil.matching.match import Match, Matrices
+from visil.matching.straight import AROUND, changes
+from visil.matching.stretches import Block, Stretch, block_of, stretches
 from visil.model.comparator import SHORTEST
-from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.model.network import Network
 
 LongVideos = Literal["exact", "authors"]
+Floats = NDArray[np.float32]
 
 KEPT_CELLS = 1 << 25
 """A match keeps its matrices up to this many frame pairs (128 MB); beyond, it computes them again when asked."""
@@ -51,6 +44,12 @@ WIDE_FRAMES = 4096
 
 NOTHING_SHOWN = -1.0
 """The score without blank frames of a pair that has no others."""
+
+CHANGES_AT_ONCE = 128
+"""Frames of a video whose changes are reckoned at once."""
+
+TURN_ROUND = 0.3
+"""Gain of a path forwards from which a pair is read backwards, too: a copy that runs backwards crosses such paths."""
 
 
 def compare(
@@ -66,28 +65,29 @@ def compare(
     ``common`` [X] is taken off the similarities of each query frame before they are judged (``index.background``);
     score and matrices stay as they are.
     """
+    return answer(*measured(model, scorer, query, target, long_videos, common))
+
+
+def measured(
+    model: Network,
+    scorer: Scorer,
+    query: VideoFeatures,
+    target: VideoFeatures,
+    long_videos: LongVideos = "exact",
+    common: Common | None = None,
+) -> tuple[Pair, list[Judged]]:
+    """What :func:`compare` answers from."""
     check(model, query, "query")
     check(model, target, "target")
     keep = len(query) * len(target) <= KEPT_CELLS
     rows: list[Tensor] = []
     outputs: list[Tensor] = []
-    query_blank, target_blank = _blank(query), _blank(target)
-    config = model.config.localize.for_length(min(len(query), len(target)))
-    localizer = Localizer(len(target), config)
-    tracer = localizer if config.faint is None else Localizer(len(target), config.for_evidence)
-
-    reading = PairReading(model, query, target, common)
-    read = 0
+    reading = _PairReader(model, scorer, query, target, common, keep)
 
     def on_frames(start: int, strip: Tensor) -> None:
-        nonlocal read
         # A video of 1 to 3 frames was repeated for the comparator: its own frames are the first ones.
         strip = strip[: max(0, len(query) - start), : len(target)].cpu()
-        for seen in reading.feed(strip):
-            rows_blank = None if query_blank is None else query_blank[read : read + len(seen)]
-            for reader in {localizer, tracer}:
-                reader.feed(neutral(seen, reader.config, rows_blank, target_blank))
-            read += len(seen)
+        reading.feed(strip)
         if keep:
             rows.append(strip.float())
 
@@ -107,8 +107,137 @@ def compare(
     if _has_blank(query) or _has_blank(target):
         q, t = query.vectors[_shown(query)], target.vectors[_shown(target)]
         shown = scorer.pair(q, t) if len(q) and len(t) else NOTHING_SHOWN
-    (stretch,) = tracer.strengths([(0, len(target))])
-    return _judged(model.config, query, target, plain, shown, stretch, localizer.paths(), both, common)
+    pair = Pair(model.config, scorer, query, target, plain, _less_common(shown, query, common), both)
+    return pair, judged(pair, reading.stretches())
+
+
+class _PairReader:
+    """Reads one pair strip by strip, forwards and backwards; keeps what it read while that is small."""
+
+    def __init__(
+        self,
+        model: Network,
+        scorer: Scorer,
+        query: VideoFeatures,
+        target: VideoFeatures,
+        common: Common | None,
+        keep: bool,
+    ) -> None:
+        self._model, self._scorer, self._query, self._target, self._common = (
+            model,
+            scorer,
+            query,
+            target,
+            common,
+        )
+        self._config = model.config.localize.reading.for_length(min(len(query), len(target)))
+        self._reading = PairReading(model, query, target, common)
+        self._forwards, self._backwards = (Localizer(len(target), self._config) for _ in range(2))
+        self._done = 0
+        self._kept: list[Floats] | None = [] if keep else None
+
+    def feed(self, strip: Tensor) -> None:
+        """The next rows of S_f."""
+        blank = blank_of(self._query)
+        for seen in self._reading.feed(strip):
+            own = None if blank is None else blank[self._done : self._done + len(seen)]
+            quiet = neutral(seen, self._config, own, blank_of(self._target))
+            self._forwards.feed(quiet)
+            self._backwards.feed(quiet[:, ::-1])
+            if self._kept is not None:
+                self._kept.append(quiet)
+            self._done += len(seen)
+
+    def stretches(self) -> list[Stretch]:
+        """What was found."""
+        block = self._block if self._kept is None else block_of(np.concatenate(self._kept))
+        whole = [(0, len(self._target))]
+        (forwards,), (backwards,) = (
+            _paths(self._model, localizer, whole, [self._config.min_gain])
+            for localizer in (self._forwards, self._backwards)
+        )
+        return _stretches(
+            self._model,
+            self._scorer,
+            self._query,
+            self._target,
+            forwards,
+            backwards,
+            block,
+            self._config,
+        )
+
+    def _block(self, rows: tuple[int, int], columns: tuple[int, int]) -> Floats:
+        """A part of what was read, made again."""
+        parts = [
+            replace_frames(video, *span) for video, span in ((self._query, rows), (self._target, columns))
+        ]
+        common = None if self._common is None else self._common[rows[0] : rows[1] + 1]
+        frames = self._scorer.frames(parts[0].vectors, [parts[1].vectors])
+        (seen,) = read_together(self._model, parts[0], parts[1:], [frames], common)
+        return neutral(seen, self._config, blank_of(parts[0]), blank_of(parts[1]))
+
+
+def replace_frames(video: VideoFeatures, first: int, last: int) -> VideoFeatures:
+    """A video's frames from first to last."""
+    part = slice(first, last + 1)
+    blank = None if video.blank is None else video.blank[part]
+    return replace(video, vectors=video.vectors[part], timestamps=video.timestamps[part], blank=blank)
+
+
+def _paths(
+    model: Network, localizer: Localizer, spans: Sequence[tuple[int, int]], least: Sequence[float]
+) -> list[list[Path]]:
+    """The paths in each of several targets; where none gains enough, the strongest, if there is a curve to judge it."""
+    found = localizer.paths_within(spans, least)
+    if model.config.calibration is None:
+        return found
+    return [
+        paths or ([faint] if faint is not None else [])
+        for paths, faint in zip(found, localizer.strongest(spans), strict=True)
+    ]
+
+
+def _stretches(
+    model: Network,
+    scorer: Scorer,
+    query: VideoFeatures,
+    target: VideoFeatures,
+    forwards: Sequence[Path],
+    backwards: Sequence[Path],
+    block: Block,
+    config: LocalizeConfig,
+) -> list[Stretch]:
+    turned = backwards if any(path.gain >= TURN_ROUND for path in forwards) else ()
+    known: list[Floats] = []
+
+    def both() -> tuple[Floats, Floats]:
+        if not known:
+            known.extend(changes_of(scorer, video.vectors) for video in (query, target))
+        return known[0], known[1]
+
+    calibration = model.config.calibration
+    return stretches(
+        forwards,
+        turned,
+        block,
+        (len(query), len(target)),
+        config,
+        # A reader's map says of each cell what it is worth: nothing that changes need be looked at.
+        both if model.reader is None else None,
+        0.0 if calibration is None else calibration.promising,
+    )
+
+
+def changes_of(scorer: Scorer, vectors: Tensor) -> Floats:
+    """How much a video changes around each of its frames, some frames at a time."""
+    found = []
+    for start in range(0, len(vectors), CHANGES_AT_ONCE):
+        first = max(0, start - AROUND)
+        part = vectors[first : start + CHANGES_AT_ONCE + AROUND]
+        own = changes(scorer.frames(part, [part]).float().cpu().numpy())
+        found.append(own[start - first :][:CHANGES_AT_ONCE])
+    return np.concatenate(found)
 
 
 def compare_many(
@@ -118,10 +247,21 @@ def compare_many(
     targets: Iterable[VideoFeatures],
     common: Common | None = None,
 ) -> Iterator[Match]:
-    """:func:`compare` with each of many targets: the same answers, several times faster for short videos.
+    """:func:`compare` with each of many targets: the same answers, several times faster for short videos."""
+    return (answer(*found) for found in measured_many(model, scorer, query, targets, common))
 
-    Their frames stand beside each other in one matrix with walls between, so that products, Chamfer similarity and the
-    search for stretches are few large operations instead of many small ones.
+
+def measured_many(
+    model: Network,
+    scorer: Scorer,
+    query: VideoFeatures,
+    targets: Iterable[VideoFeatures],
+    common: Common | None = None,
+) -> Iterator[tuple[Pair, list[Judged]]]:
+    """What :func:`compare_many` answers from.
+
+    The targets' frames stand beside each other in one matrix with walls between, so that products, Chamfer similarity
+    and the search for stretches are few large operations instead of many small ones.
     """
     check(model, query, "query")
 
@@ -132,40 +272,31 @@ def compare_many(
     most = min(WIDE_FRAMES, scorer.wide_cells // len(query))
     for run in runs(map(checked, targets), len, most):
         if len(query) * len(run[0]) > scorer.wide_cells:  # alone in its run
-            yield compare(model, scorer, query, run[0], common=common)
+            yield measured(model, scorer, query, run[0], common=common)
         else:
-            yield from _matches_together(model, scorer, query, run, common)
+            yield from _measured_together(model, scorer, query, run, common)
 
 
 @torch.inference_mode()
-def _matches_together(
+def _measured_together(
     model: Network,
     scorer: Scorer,
     query: VideoFeatures,
     targets: list[VideoFeatures],
     common: Common | None,
-) -> Iterator[Match]:
+) -> Iterator[tuple[Pair, list[Judged]]]:
     frames = scorer.frames(query.vectors, [target.vectors for target in targets])
     lengths = [len(target) for target in targets]
     shown = _scores_of_shown(scorer, query, targets, frames)
     parts = frames.split(lengths, dim=1)
     seen = read_together(model, query, targets, parts, common)
     strips = [strip.float().cpu().numpy() for strip in parts]
-    stretches, found = _stretches(model.config.localize, query, targets, seen)
+    found = _read_together(model, scorer, query, targets, seen)
     for place, (plain, output) in enumerate(scorer.read(frames, lengths)):
+        without_blank = _less_common(shown.get(place, plain), query, common)
         kept = (strips[place], output.float().cpu().numpy())
-        without_blank = shown.get(place, plain)
-        yield _judged(
-            model.config,
-            query,
-            targets[place],
-            plain,
-            without_blank,
-            stretches[place],
-            found[place],
-            partial(_same, kept),
-            common,
-        )
+        pair = Pair(model.config, scorer, query, targets[place], plain, without_blank, partial(_same, kept))
+        yield pair, judged(pair, found[place])
 
 
 def _scores_of_shown(
@@ -188,89 +319,59 @@ def _scores_of_shown(
     return found
 
 
-def _stretches(
-    config: LocalizeConfig,
+def _read_together(
+    model: Network,
+    scorer: Scorer,
     query: VideoFeatures,
     targets: Sequence[VideoFeatures],
-    matrices: Sequence[NDArray[np.float32]],
-) -> tuple[list[float], list[list[Path]]]:
-    """For each target, the strongest stretch and the paths to be shown, from their matrices."""
-    limits = [config.for_length(min(len(query), len(target))).min_gain for target in targets]
+    seen: Sequence[Floats],
+) -> list[list[Stretch]]:
+    """The stretches of a query with each of several targets, from what is read of them."""
+    config = model.config.localize.reading
+    quiet = [
+        neutral(one, config, blank_of(query), blank_of(target))
+        for one, target in zip(seen, targets, strict=True)
+    ]
+    configs = [config.for_length(min(len(query), len(target))) for target in targets]
+    least = min(one.min_gain for one in configs)
 
-    def read(config: LocalizeConfig, chosen: Sequence[int]) -> tuple[Localizer, list[tuple[int, int]]]:
+    def read(chosen: Sequence[int], way: int) -> dict[int, list[Path]]:
         columns, spans = walled_spans([len(targets[i]) for i in chosen])
         wide = np.full((len(query), columns), WALL, np.float32)
         for i, (start, stop) in zip(chosen, spans, strict=True):
-            wide[:, start:stop] = neutral(matrices[i], config, _blank(query), _blank(targets[i]))
-        localizer = Localizer(columns, replace(config, min_gain=min(limits)))
+            wide[:, start:stop] = quiet[i][:, ::way]
+        localizer = Localizer(columns, replace(config, min_gain=least))
         localizer.feed(wide)
-        return localizer, spans
+        found = _paths(model, localizer, spans, [configs[i].min_gain for i in chosen])
+        return dict(zip(chosen, found, strict=True))
 
-    every = range(len(targets))
-    tracer, spans = read(config.for_evidence, every)
-    stretches = tracer.strengths(spans)
-    if config.faint is None:
-        return stretches, tracer.paths_within(spans, limits)
-    # A path that gains enough above the threshold gains even more above a lower one.
-    likely = [i for i, gain in zip(every, tracer.gains(spans), strict=True) if gain >= limits[i]]
-    found: list[list[Path]] = [[] for _ in targets]
-    if likely:
-        localizer, spans = read(config, likely)
-        for i, paths in zip(likely, localizer.paths_within(spans, [limits[i] for i in likely]), strict=True):
-            found[i] = paths
-    return stretches, found
+    forwards = read(range(len(targets)), 1)
+    turned = [i for i, paths in forwards.items() if any(path.gain >= TURN_ROUND for path in paths)]
+    backwards = read(turned, -1) if turned else {}
+    return [
+        _stretches(
+            model,
+            scorer,
+            query,
+            targets[i],
+            forwards[i],
+            backwards.get(i, ()),
+            block_of(quiet[i]),
+            configs[i],
+        )
+        for i in range(len(targets))
+    ]
+
+
+def _less_common(score: float, query: VideoFeatures, common: Common | None) -> float:
+    """A score less what of it is common."""
+    if common is None or not _shown(query).any():
+        return score
+    return score - float(common[_shown(query).numpy()].mean())
 
 
 def _same(kept: Matrices) -> Matrices:
     return kept
-
-
-def _judged(
-    config: ViSiLConfig,
-    query: VideoFeatures,
-    target: VideoFeatures,
-    plain: float,
-    shown: float,
-    stretch: float,
-    paths: list[Path],
-    both: Callable[[], Matrices],
-    common: Common | None,
-) -> Match:
-    """A match, from its score, the score without blank frames, the strongest stretch and those to be shown."""
-    query_blank, target_blank = _blank(query), _blank(target)
-    if query_blank is not None and target_blank is not None:
-        paths = [grown(path, query_blank, target_blank) for path in paths]
-    if common is not None:
-        if config.reader is None:
-            paths = [_as_alike_as_they_are(path, common) for path in paths]
-        if _shown(query).any():
-            shown -= float(common[_shown(query).numpy()].mean())
-    calibration = config.calibration
-    frame_pairs = len(query) * len(target)
-    evidence = calibration.evidence(shown, stretch, frame_pairs) if calibration else plain
-    confidence = min(max(plain, 0.0), 1.0)
-    if calibration:
-        confidence = calibration.confidence(shown, stretch, frame_pairs)
-    return Match(
-        score=plain,
-        confidence=confidence,
-        verdict=calibration.verdict(confidence) if calibration else verdict(confidence),
-        evidence=evidence,
-        stretch=stretch,
-        segments=segments(paths, _times(query), _times(target)),
-        calibrated=calibration is not None,
-        query_path=query.path,
-        target_path=target.path,
-        query_times=query.timestamps.numpy(),
-        target_times=target.timestamps.numpy(),
-        _matrices=both,
-    )
-
-
-def _as_alike_as_they_are(path: Path, common: Common) -> Path:
-    """A path whose score is the similarity that people see, nothing taken off."""
-    first, last = path.query
-    return replace(path, score=path.score + float(common[first : last + 1].mean()))
 
 
 def chunked_score(scorer: Scorer, query: Tensor, target: Tensor) -> float:
@@ -299,11 +400,3 @@ def _has_blank(video: VideoFeatures) -> bool:
 
 def _shown(video: VideoFeatures) -> Tensor:
     return torch.ones(len(video), dtype=torch.bool) if video.blank is None else ~video.blank
-
-
-def _blank(video: VideoFeatures) -> NDArray[np.bool_] | None:
-    return None if video.blank is None else video.blank.numpy()
-
-
-def _times(video: VideoFeatures) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return video.timestamps.numpy(), video.ends.numpy()

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from visil.compare import matches
+from visil.compare.closer import Look, closer
+from visil.compare.judge import answer
 from visil.compare.matches import LongVideos
 from visil.compare.reading import Common
 from visil.errors import ModelError, UsageError, VideoError
@@ -174,11 +176,40 @@ class ViSiL(Network):
         *,
         long_videos: LongVideos = "exact",
         precision: Precision | None = None,
+        refine: bool = True,
     ) -> Match:
-        """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered."""
+        """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered.
+
+        ``refine``: where both files are at hand, look at more frames a second around the ends of each stretch
+        (:mod:`visil.compare.closer`).
+        """
         _check_choice(long_videos)
         scorer = self.scorer(precision)
-        return matches.compare(self, scorer, self._features(query), self._features(target), long_videos)
+        pair, found = matches.measured(
+            self, scorer, self._features(query), self._features(target), long_videos
+        )
+        looks = [self.look(video) for video in (pair.query, pair.target)] if refine and found else []
+        if len(looks) == 2 and looks[0] is not None and looks[1] is not None:
+            found = closer(pair, found, (looks[0], looks[1]))
+        return answer(pair, found)
+
+    def look(self, video: VideoFeatures) -> Look | None:
+        """Embeds single frames of the file that features came from; None where it is not at hand."""
+        path = video.path
+        if (
+            path is None
+            or self.backbone is None
+            or self.config.sampling.mode != "time"
+            or not os.path.isfile(path)
+        ):
+            return None
+        from visil.video import samples_at
+
+        def look(times: Sequence[float]) -> Tensor:
+            pictures = samples_at(path, times, self.config.sampling)
+            return self.embed_frames(np.stack(pictures), times).vectors
+
+        return look
 
     def compare_many(
         self,

@@ -3,44 +3,85 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, log10
+from itertools import pairwise
+from math import exp, log, log1p, log10
 from typing import Literal
+
+from visil.matching.moves import STILL, Moves
+
+SURPRISE = 2.0
+"""What a closer look may add to the evidence of a stretch that is too weak at first sight."""
 
 Verdict = Literal["copy", "related", "unrelated"]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A logistic curve over the score, the strength of the best matching stretch, and the lengths.
+    """From what is known of a stretch to the probability that it is shared footage: the logistic function of a sum.
 
-    Score and stretch can only raise it. The longer two videos are, the stronger a stretch turns up between them by
-    chance, so lengths can only lower it.
+    How alike it is, by its strength; the lengths of the videos, since the longer they are, the stronger a stretch turns
+    up between them by chance; the paper's score: all of that up to ``untold``. And, since likeness alone does not tell
+    one moment before a camera from another, whether what moves in the one moves in the other
+    (:class:`visil.matching.moves.Moves`).
     """
 
     bias: float
     score: float
     """Weight of CS_v, at least 0."""
     stretch: float
-    """Weight of the best stretch's strength (see :class:`visil.matching.localize.Path`), at least 0."""
+    """Weight of a stretch's strength (see :func:`visil.matching.localize.strength`), at least 0."""
     stretch_cap: float
     """Strength above which a better stretch adds nothing."""
     length: float = 0.0
     """Taken off for every factor of ten in frame pairs beyond a hundred, at least 0."""
+    curve: tuple[tuple[float, float], ...] = ()
+    """Strengths, rising, and what each adds, in place of ``stretch``: in proportion between them, no more beyond."""
+    untold: float = 100.0
+    """The evidence beyond which likeness says no more: it does not tell one moment before a camera from another."""
+    agreement: float = 0.0
+    """Weight of how far the changes of both stretches agree, at least 0."""
+    in_step: float = 0.0
+    """Weight of the same in multiples of chance, at least 0."""
+    out_of_step: float = 0.0
+    """Taken off where that could be told, at least 0: agreement must make up for it."""
     copy: float = 0.9
     """Confidence from which a pair is called a copy."""
     related: float = 0.5
     """Confidence from which it is called related."""
 
-    def evidence(self, score: float, stretch: float, frame_pairs: int) -> float:
-        """The logit of the confidence: what matches are ranked by, since it does not flatten out near 1."""
-        capped = min(max(stretch, 0.0), self.stretch_cap)
-        chances = max(0.0, log10(max(frame_pairs, 1)) - 2)
-        return self.bias + self.score * score + self.stretch * capped - self.length * chances
+    def alike(self, stretch: float) -> float:
+        """What a stretch's strength adds."""
+        if not self.curve:
+            return self.stretch * min(max(stretch, 0.0), self.stretch_cap)
+        (low, first), *_ = self.curve
+        if stretch <= low:
+            return first
+        for (low, first), (high, last) in pairwise(self.curve):
+            if stretch <= high:
+                return first + (last - first) * (stretch - low) / (high - low)
+        return self.curve[-1][1]
 
-    def confidence(self, score: float, stretch: float, frame_pairs: int = 100) -> float:
+    def evidence(self, score: float, stretch: float, frame_pairs: int, moves: Moves = STILL) -> float:
+        """The logit of the confidence: what matches are ranked by, since it does not flatten out near 1."""
+        chances = max(0.0, log10(max(frame_pairs, 1)) - 2)
+        agreeing = self.agreement * moves.agreement + self.in_step * moves.in_step
+        moving = moves.weight * (agreeing - self.out_of_step)
+        alike = self.bias + self.score * score + self.alike(stretch) - self.length * chances
+        return lower(alike, self.untold) + moving
+
+    def confidence(self, score: float, stretch: float, frame_pairs: int = 100, moves: Moves = STILL) -> float:
         """Probability that the two videos share footage, in [0, 1]."""
-        evidence = self.evidence(score, stretch, frame_pairs)
-        return 1 / (1 + exp(-evidence)) if evidence > -500 else 0.0
+        return probability(self.evidence(score, stretch, frame_pairs, moves))
+
+    @property
+    def promising(self) -> float:
+        """Strength of a stretch below which a pair is hardly ever called related, whatever moves in it."""
+        related = min(max(self.related, 1e-6), 1 - 1e-6)
+        wanted = log(related / (1 - related)) - self.bias - SURPRISE
+        if not self.curve:
+            return max(0.0, wanted / self.stretch) if self.stretch else 0.0
+        steps = [low for (low, _), (_, last) in pairwise(self.curve) if last >= wanted]
+        return steps[0] if steps else self.curve[-1][0]
 
     def verdict(self, confidence: float) -> Verdict:
         """The confidence in one word."""
@@ -52,3 +93,14 @@ def verdict(confidence: float, copy: float = 0.9, related: float = 0.5) -> Verdi
     if confidence >= copy:
         return "copy"
     return "related" if confidence >= related else "unrelated"
+
+
+def probability(evidence: float) -> float:
+    """What a logit stands for."""
+    return 1 / (1 + exp(-evidence)) if evidence > -500 else 0.0
+
+
+def lower(one: float, other: float) -> float:
+    """The logit of a product of two probabilities, from their logits: about the lower of them, and rising with both."""
+    low, high = min(one, other), max(one, other)
+    return low - log1p(exp(low - high) + exp(-high)) if high > -500 else low + high

@@ -2,7 +2,7 @@
 
 A shared stretch is a rising line in S_f: slope 1 at equal speed, more or less where one copy was sped up or slowed
 down. The search is Smith and Waterman's (1981), with ``similarity - threshold`` as the gain of a cell: a path may
-step (1,1), (1,2), (2,1), (1,3) or (3,1) frames, so slopes from 1/3 to 3 in any mixture; it begins where its gain
+step (1,1), (1,2), (1,3) or (1,4) frames, either way, so slopes from 1/4 to 4 in any mixture; it begins where its gain
 turns positive, ends where it was highest, and is cut when it falls ``give_up`` below that. Each path carries its
 beginning along, so nothing is traced back and the matrix need not be kept: rows may arrive in strips of any height.
 Several matches in one pair are several beginnings. docs/localisation.md says why, and how it measures up.
@@ -23,7 +23,7 @@ Doubles = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
-STEPS = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1))
+STEPS = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (1, 4), (4, 1))
 """Query and target frames that one move of a path may span."""
 
 MEMORY = max(rows for rows, _ in STEPS)
@@ -49,9 +49,6 @@ _FOUND = np.dtype(
     ]
 )
 
-AS_ALIKE = 0.95
-"""Part of a stronger match's similarity that a second match of the same frames must reach."""
-
 FAINT = 0.05
 """Gain from which a path is kept: too weak to be shown as a match, but evidence that there is one."""
 
@@ -72,14 +69,11 @@ class LocalizeConfig:
     bend: float = 0.15
     """Cost of every step other than (1,1): prefers straight lines."""
     faint: float | None = None
-    """The threshold where the question is whether two videos share footage, not where; None: the same.
-
-    A lower one lets weak traces add up to evidence that would only blur the ends of a match.
-    """
+    """The threshold where it is another: models made before 0.3 have one for segments, and this one for the rest."""
 
     @property
-    def for_evidence(self) -> LocalizeConfig:
-        """Reads the same matrix for whether there is a match at all."""
+    def reading(self) -> LocalizeConfig:
+        """With the one threshold that maps are read at."""
         return self if self.faint is None else replace(self, threshold=self.faint, faint=None)
 
     def for_length(self, frames: int) -> LocalizeConfig:
@@ -99,6 +93,8 @@ class Path:
     score: float
     """Mean similarity of its cells."""
     cells: int
+    reversed: bool = False
+    """Whether the target runs backwards: its last frame belongs to the query's first."""
 
     def strength(self, config: LocalizeConfig) -> float:
         """How much evidence it is: see :func:`strength`."""
@@ -121,10 +117,20 @@ class Segment:
     query: tuple[float, float]
     target: tuple[float, float]
     score: float
+    confidence: float = 1.0
+    """Probability that this stretch is shared footage, in [0, 1]."""
+    reversed: bool = False
+    """Whether one of the two runs backwards."""
 
     def to_dict(self) -> dict[str, object]:
         """As every ``--json`` prints it."""
-        return {"query": list(self.query), "target": list(self.target), "score": self.score}
+        return {
+            "query": list(self.query),
+            "target": list(self.target),
+            "score": self.score,
+            "confidence": self.confidence,
+            "reversed": self.reversed,
+        }
 
 
 @dataclass
@@ -242,7 +248,7 @@ class Localizer:
         self._pending = 0
 
     def paths(self) -> list[Path]:
-        """The matches, strongest first, without those that a stronger one explains better."""
+        """The matches, strongest first, none within another."""
         return self.paths_within([(0, self._columns)], [self.config.min_gain])[0]
 
     def paths_within(self, spans: Sequence[tuple[int, int]], min_gains: Sequence[float]) -> list[list[Path]]:
@@ -253,32 +259,29 @@ class Localizer:
         self._consolidate()
         found = np.sort(self._found[0], order="gain")[::-1]
         return [
-            self._unexplained(
+            self._apart(
                 found[(found["column"] >= start) & (found["column"] < stop) & (found["gain"] >= least)], start
             )
             for (start, stop), least in zip(spans, min_gains, strict=True)
         ]
 
-    def strengths(self, spans: Sequence[tuple[int, int]]) -> list[float]:
-        """The strength of the best path in each of several targets side by side, faint ones too; 0 without any."""
+    def strongest(self, spans: Sequence[tuple[int, int]]) -> list[Path | None]:
+        """The path of the greatest strength in each, faint ones too; None without any."""
         self._consolidate()
         found = self._found[0]
         strengths = strength(found["total"] / found["cells"], found["cells"], self.config.threshold)
-        return self._highest(found["column"], strengths, spans)
+        best: list[Path | None] = []
+        for start, stop in spans:
+            inside = np.flatnonzero((found["column"] >= start) & (found["column"] < stop))
+            if not len(inside):
+                best.append(None)
+                continue
+            chosen = found[inside[[int(strengths[inside].argmax())]]]
+            best += self._apart(chosen, start)
+        return best
 
-    def gains(self, spans: Sequence[tuple[int, int]]) -> list[float]:
-        """The gain of the best path in each, likewise."""
-        self._consolidate()
-        found = self._found[0]
-        return self._highest(found["column"], found["gain"].astype(np.float64), spans)
-
-    def _highest(self, columns: Ints, values: Doubles, spans: Sequence[tuple[int, int]]) -> list[float]:
-        best = np.zeros(self._columns)
-        np.maximum.at(best, columns, values)
-        return [float(best[start:stop].max(initial=0.0)) for start, stop in spans]
-
-    def _unexplained(self, strongest_first: NDArray[np.void], offset: int) -> list[Path]:
-        """Each path that no stronger one explains."""
+    def _apart(self, strongest_first: NDArray[np.void], offset: int) -> list[Path]:
+        """Each path that does not lie within a stronger one: that is the same footage at another slope."""
         rows, columns = np.divmod(strongest_first["start"], self._columns)
         query = np.stack([rows, strongest_first["row"].astype(np.int64)])
         target = np.stack([columns, strongest_first["column"].astype(np.int64)]) - offset
@@ -296,7 +299,7 @@ class Localizer:
                     int(strongest_first["cells"][i]),
                 )
             )
-            left &= ~_explained(i, query, target, scores)
+            left &= ~_within(i, query, target)
             left[i] = False
         return kept
 
@@ -325,21 +328,6 @@ def neutral(
     return quiet
 
 
-def grown(path: Path, query_blank: Flags, target_blank: Flags) -> Path:
-    """A path extended through the blank frames that border it in both videos: a copied fade belongs to the copy."""
-    (top, bottom), (left, right) = path.query, path.target
-    while top > 0 and left > 0 and query_blank[top - 1] and target_blank[left - 1]:
-        top, left = top - 1, left - 1
-    while (
-        bottom + 1 < len(query_blank)
-        and right + 1 < len(target_blank)
-        and query_blank[bottom + 1]
-        and target_blank[right + 1]
-    ):
-        bottom, right = bottom + 1, right + 1
-    return replace(path, query=(top, bottom), target=(left, right))
-
-
 def localize(matrix: NDArray[np.floating], config: LocalizeConfig | None = None) -> list[Path]:
     """The matching stretches of a whole matrix [X, Y]."""
     localizer = Localizer(matrix.shape[1], config)
@@ -347,38 +335,10 @@ def localize(matrix: NDArray[np.floating], config: LocalizeConfig | None = None)
     return localizer.paths()
 
 
-def segments(
-    paths: list[Path],
-    query_times: tuple[NDArray[np.floating], NDArray[np.floating]],
-    target_times: tuple[NDArray[np.floating], NDArray[np.floating]],
-) -> list[Segment]:
-    """Paths in seconds, in the order of the query; ``*_times`` are the starts and ends of each video's frames."""
-    found = [
-        Segment(
-            (float(query_times[0][path.query[0]]), float(query_times[1][path.query[1]])),
-            (float(target_times[0][path.target[0]]), float(target_times[1][path.target[1]])),
-            path.score,
-        )
-        for path in paths
-    ]
-    return sorted(found, key=lambda segment: (segment.query, segment.target))
-
-
-def _explained(i: int, query: NDArray[np.int64], target: NDArray[np.int64], scores: Floats) -> Flags:
-    """Which paths follow from path ``i``, a stronger one; spans are [2, N], first and last frames.
-
-    Half or more of such a path lies within the stronger one on both axes: the same footage at another slope. Or on one
-    axis, while on the other it is no further away than the stronger is long, and its score is lower: frames of one
-    shot resemble each other, so a copied shot matches its neighbours too. Footage that truly occurs twice is as alike
-    both times, or far apart, and stays.
-    """
-    overlaps, inside = [], []
+def _within(i: int, query: NDArray[np.int64], target: NDArray[np.int64]) -> Flags:
+    """Which paths lie for half or more, on both axes, within path ``i``; spans are [2, N], first and last frames."""
+    inside = np.ones(query.shape[1], bool)
     for spans in (query, target):
-        # Frames that two spans share; below zero, the frames between them.
-        overlap = np.minimum(spans[1], spans[1, i]) - np.maximum(spans[0], spans[0, i]) + 1
-        overlaps.append(overlap)
-        inside.append(2 * overlap >= spans[1] - spans[0] + 1)
-    near = sum(int(spans[1, i] - spans[0, i]) + 1 for spans in (query, target))
-    beside = np.minimum(*overlaps) >= -near / 2
-    less_alike = scores < AS_ALIKE * scores[i]
-    return (inside[0] & inside[1]) | ((inside[0] | inside[1]) & beside & less_alike)
+        common = np.minimum(spans[1], spans[1, i]) - np.maximum(spans[0], spans[0, i]) + 1
+        inside &= 2 * common >= spans[1] - spans[0] + 1
+    return inside

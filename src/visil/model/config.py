@@ -122,7 +122,9 @@ class ViSiLConfig:
                     shape[name] = tuple(shape[name])
             parsed["reader"] = ReaderConfig(**shape)
         if parsed.get("calibration") is not None:
-            parsed["calibration"] = Calibration(**parsed["calibration"])
+            values = dict(parsed["calibration"])
+            values["curve"] = tuple(tuple(point) for point in values.get("curve", ()))
+            parsed["calibration"] = Calibration(**values)
         return cls(**parsed)
 
 

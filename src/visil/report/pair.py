@@ -99,7 +99,8 @@ def sentence(pair: Pair, query: Numbered, target: Numbered) -> str:
     parts = f" in {len(pair.segments)} stretches" if len(pair.segments) > 1 else ""
     starts = ((first.query[0], query), (first.target[0], target))
     where = " and ".join(f"from {clock(time)} in video {one.number}" for time, one in starts)
-    return f"shares {duration(shared_seconds(pair.segments))}{parts}, {where}"
+    way = ", backwards" if first.reversed else ""
+    return f"shares {duration(shared_seconds(pair.segments))}{parts}{way}, {where}"
 
 
 def percent(confidence: float) -> str:
@@ -161,8 +162,9 @@ def _timeline(stretches: list[Segment], query: Numbered, target: Numbered) -> st
             for times, one in ((segment.query, query), (segment.target, target))
         )
         kind = place % COLOURS
+        ends = (d, c) if segment.reversed else (c, d)
         drawn.append(
-            f'<polygon class="k{kind}" points="{a},14 {b},14 {d},48 {c},48"/>'
+            f'<polygon class="k{kind}" points="{a},14 {b},14 {ends[1]},48 {ends[0]},48"/>'
             f'<rect class="c{kind}" x="{a}" y="0" width="{b - a:.2f}" height="14"/>'
             f'<rect class="c{kind}" x="{c}" y="48" width="{d - c:.2f}" height="14"/>'
         )
@@ -230,6 +232,8 @@ def moments(segments: list[Segment], count: int = COLUMNS) -> list[tuple[int, fl
         number = min(int(np.searchsorted(ends, place, "right")), len(segments) - 1)
         share = float(1 - (ends[number] - place) / lengths[number])
         (start, end), (other_start, other_end) = segments[number].query, segments[number].target
+        if segments[number].reversed:
+            other_start, other_end = other_end, other_start
         chosen.append(
             (number, start + share * (end - start), other_start + share * (other_end - other_start))
         )

@@ -12,7 +12,7 @@ from visil.files import replacing
 
 COLUMNS = (
     *("group", "keep", "query", "target", "query_start", "query_end", "target_start", "target_end"),
-    *("segment_score", "score", "confidence"),
+    *("segment_score", "score", "confidence", "segment_confidence", "reversed"),
 )
 
 
@@ -37,10 +37,12 @@ def write_csv(index: Index, found: Duplicates, path: str | os.PathLike[str]) -> 
                     rows.writerows((number, keep, *row) for row in _stretches(pair, paths))
             for video in group.videos:
                 if video.id not in told and video.id != group.keep:
-                    rows.writerow((number, keep, keep, paths[video.id], *[""] * 7))
+                    rows.writerow((number, keep, keep, paths[video.id], *[""] * 9))
                 first, *copies = group.paths(video)
                 whole = (0.0, video.duration)
-                rows.writerows((number, keep, first, copy, *whole, *whole, 1.0, 1.0, 1.0) for copy in copies)
+                rows.writerows(
+                    (number, keep, first, copy, *whole, *whole, 1.0, 1.0, 1.0, 1.0, False) for copy in copies
+                )
         for pair in found.common:
             both = (index.catalogue.video(video) for video in (pair.query, pair.target))
             paths = {video.id: video.path for video in both if video is not None}
@@ -51,4 +53,5 @@ def write_csv(index: Index, found: Duplicates, path: str | os.PathLike[str]) -> 
 def _stretches(pair: Pair, paths: dict[str, str]) -> Iterator[tuple[object, ...]]:
     for segment in pair.segments:
         times = (*segment.query, *segment.target)
-        yield paths[pair.query], paths[pair.target], *times, segment.score, pair.score, pair.confidence
+        measured = segment.score, pair.score, pair.confidence, segment.confidence, segment.reversed
+        yield paths[pair.query], paths[pair.target], *times, *measured

@@ -13,7 +13,7 @@ from visil.video.frames import Frames, FrameStream, read_frames, stream_frames
 from visil.video.info import VideoInfo, declared_seconds, probe
 from visil.video.pictures import Image
 from visil.video.sampling import Sampling
-from visil.video.thumbnails import frames_at
+from visil.video.thumbnails import frames_at, samples_at
 
 __all__ = [
     "IMAGE_SUFFIXES",
@@ -28,5 +28,6 @@ __all__ = [
     "is_video_path",
     "probe",
     "read_frames",
+    "samples_at",
     "stream_frames",
 ]

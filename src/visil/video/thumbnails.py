@@ -1,9 +1,9 @@
-"""Single frames at given times, for pictures of a video: found by seeking, not by reading it all."""
+"""Single frames at given times, for pictures of a video or a closer look: found by seeking, not by reading it all."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from visil.errors import UsageError, VideoError
@@ -11,10 +11,13 @@ from visil.video import images
 from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 from visil.video.decoding import LONGEST_GAP_IN_ONE_RECORDING, Decoder, stamps_may_restart
 from visil.video.pictures import Converter, Image
-from visil.video.sampling import FLOAT_SLACK, stamp_tolerance
+from visil.video.sampling import FLOAT_SLACK, Sampling, stamp_tolerance
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
+
+Picture = Callable[[Converter, "VideoFrame"], Image]
+"""What is made of a frame."""
 
 # Decoding this far ahead is cheaper than a seek, which goes back to a key frame first.
 READ_ON = 2.0
@@ -32,17 +35,32 @@ def frames_at(path: AnyPath, times: Sequence[float], height: int = 96, *, fps: f
         raise UsageError("times must be finite numbers of seconds")
     if not 1 <= height <= 8192:
         raise UsageError(f"height must be from 1 to 8192 pixels, not {height}")
-    wanted = sorted({max(0.0, float(time)) for time in times})
     if kind_of(path) == "video":
-        found = _by_seeking(path, wanted, height) or _by_reading(path, wanted, height)
-    else:
-        files = images.image_files(path)
-        shown = {time: min(int(time * fps + FLOAT_SLACK), len(files) - 1) for time in wanted}
-        found = {time: images.thumbnail_image(files[index], path, height) for time, index in shown.items()}
+        return _pictures_at(path, times, lambda converter, frame: converter.thumbnail(frame, height))
+    files = images.image_files(path)
+    shown = [min(int(max(0.0, time) * fps + FLOAT_SLACK), len(files) - 1) for time in times]
+    found = {index: images.thumbnail_image(files[index], path, height) for index in set(shown)}
+    return [found[index] for index in shown]
+
+
+def samples_at(path: AnyPath, times: Sequence[float], sampling: Sampling) -> list[Image]:
+    """The frame of a video file on display at each time, prepared as ``sampling`` prepares its samples."""
+
+    def prepared(converter: Converter, frame: VideoFrame) -> Image:
+        if sampling.fit == "whole":
+            return converter.whole(frame, sampling.crop)
+        return converter.square(frame, sampling.resize, sampling.crop)
+
+    return _pictures_at(path, times, prepared)
+
+
+def _pictures_at(path: AnyPath, times: Sequence[float], picture: Picture) -> list[Image]:
+    wanted = sorted({max(0.0, float(time)) for time in times})
+    found = _by_seeking(path, wanted, picture) or _by_reading(path, wanted, picture)
     return [found[max(0.0, float(time))] for time in times]
 
 
-def _by_reading(path: AnyPath, wanted: list[float], height: int) -> dict[float, Image]:
+def _by_reading(path: AnyPath, wanted: list[float], picture: Picture) -> dict[float, Image]:
     """Decode from the start; right for every file, and as slow as the video is long."""
     found: dict[float, Image] = {}
     waiting = iter(wanted)
@@ -54,18 +72,18 @@ def _by_reading(path: AnyPath, wanted: list[float], height: int) -> dict[float, 
         shown: VideoFrame | None = None
         for frame, start in decoder.frames():
             while time is not None and shown is not None and start > time + tolerance:
-                found[time] = converter.thumbnail(shown, height)
+                found[time] = picture(converter, shown)
                 time = next(waiting, None)
             if time is None:
                 return found
             shown = frame
         while time is not None and shown is not None:
-            found[time] = converter.thumbnail(shown, height)
+            found[time] = picture(converter, shown)
             time = next(waiting, None)
     return found
 
 
-def _by_seeking(path: AnyPath, wanted: list[float], height: int) -> dict[float, Image] | None:
+def _by_seeking(path: AnyPath, wanted: list[float], picture: Picture) -> dict[float, Image] | None:
     """Seek to each time; None where the file's stamps or index do not allow it."""
     try:
         with open_video(path) as (container, stream), plain_errors(path):
@@ -75,7 +93,7 @@ def _by_seeking(path: AnyPath, wanted: list[float], height: int) -> dict[float, 
         with open_video(path) as (container, stream), plain_errors(path):
             converter = Converter(stream.sample_aspect_ratio)
             seeker = _Seeker(Decoder(container, stream, path))
-            return {time: converter.thumbnail(seeker.frame_at(time), height) for time in wanted}
+            return {time: picture(converter, seeker.frame_at(time)) for time in wanted}
     except (_CannotSeek, VideoError):
         # A damaged file fails again, with its reason, when it is read from the start.
         return None

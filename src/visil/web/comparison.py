@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from visil.compare import matches
 from visil.compare.visil import ViSiL
 from visil.files import replacing
-from visil.matching.calibration import Verdict
 from visil.matching.localize import Segment
 from visil.matching.match import Match, Matrices
 from visil.model.config import ViSiLConfig
@@ -109,6 +108,8 @@ def line_through(
     is heard and seen. The line through the matrix on which frames are most alike says it better.
     """
     (start, end), (first, last) = segment.query, segment.target
+    if segment.reversed:
+        return {"query": [start, end], "target": [last, first]}
     rows = np.flatnonzero((query_times >= start - 1e-6) & (query_times <= end + 1e-6))
     length, span = end - start, last - first
     found = (first, last)
@@ -171,15 +172,15 @@ def _as_sampled(model: ViSiL, shot: NDArray[np.uint8]) -> NDArray[np.uint8]:
     )
 
 
-def in_words(verdict: Verdict, segments: Sequence[Segment]) -> str:
+def in_words(segments: Sequence[Segment]) -> str:
     """As in "shares 12 s, from 0:33": how much of the query is in the target, and where the longest stretch begins."""
     if not segments:
-        return "no shared footage found" if verdict == "unrelated" else "alike, but no stretch stands out"
+        return "no shared footage found"
     parts = f" in {len(segments)} stretches" if len(segments) > 1 else ""
-    doubt = "perhaps " if verdict == "unrelated" else ""
     longest = max(segments, key=lambda segment: (segment.query[1] - segment.query[0], segment.score))
     shared = duration(shared_seconds(list(segments)))
-    return f"{doubt}shares {shared}{parts}, from {clock(longest.target[0])}"
+    way = ", backwards" if longest.reversed else ""
+    return f"shares {shared}{parts}{way}, from {clock(longest.target[0])}"
 
 
 def how_it_came_about(config: ViSiLConfig, match: Match, common: NDArray[np.float32] | None) -> list[str]:
@@ -207,7 +208,7 @@ def how_it_came_about(config: ViSiLConfig, match: Match, common: NDArray[np.floa
     if match.segments:
         count = len(match.segments)
         stretches = "1 stretch runs" if count == 1 else f"{count} stretches run"
-        shared = in_words(match.verdict, match.segments)
+        shared = in_words(match.segments)
         said.append(f"{stretches} on alike in both: the query {shared} in the target.")
     else:
         said.append("No stretch runs on alike in both.")

@@ -76,7 +76,13 @@ def as_judged(index: Index, kept: dict[str, Any]) -> Duplicates:
 
 def _pair(raw: dict[str, Any]) -> Pair:
     segments = [
-        Segment((s["query"][0], s["query"][1]), (s["target"][0], s["target"][1]), s["score"])
+        Segment(
+            (s["query"][0], s["query"][1]),
+            (s["target"][0], s["target"][1]),
+            s["score"],
+            s.get("confidence", raw["confidence"]),
+            s.get("reversed", False),
+        )
         for s in raw["segments"]
     ]
     return Pair(

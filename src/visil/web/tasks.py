@@ -88,7 +88,7 @@ class Tasks:
         return {
             "query": query_facts(query, features),
             "hits": [
-                {**_without_path(hit.to_dict()), "in_words": in_words(hit.verdict, hit.segments)}
+                {**_without_path(hit.to_dict()), "in_words": in_words(hit.segments)}
                 for hit in hits
                 if hit.id != own
             ][:k],
@@ -110,7 +110,7 @@ class Tasks:
             "query": query_facts(query, first),
             "target": query_facts(target, second),
             **_measured(match),
-            "in_words": in_words(match.verdict, match.segments),
+            "in_words": in_words(match.segments),
             "how": how_it_came_about(self.model.config, match, common),
             **matrices,
             "attention": self.model.attention is not None,

@@ -1,12 +1,14 @@
 // Which moment of the target belongs to which of the query: a straight line through one point, with a speed.
 
 /**
- * The line of a segment: {query, target, ratio}, ratio being target seconds for each second of the query.
+ * The line of a segment: {query, target, ratio}, ratio being target seconds for each second of the query, below zero
+ * where the target runs backwards.
  * A comparison knows it more finely than by the segment's ends.
  */
 export function ofSegment(segment) {
-  const { query: [a, b], target: [c, d] } = segment.line ?? segment;
-  return through(a, c, b > a && d > c ? (d - c) / (b - a) : 1);
+  const { query: [a, b], target } = segment.line ?? segment;
+  const [c, d] = segment.reversed && !segment.line ? [target[1], target[0]] : target;
+  return through(a, c, b > a && d !== c ? (d - c) / (b - a) : 1);
 }
 
 /** The line through a point. */

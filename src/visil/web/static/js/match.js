@@ -255,8 +255,9 @@ function strongest(segments) {
 
 // Said only where one is clearly slower than the other.
 function speedWord(segment) {
-  const { ratio } = ofSegment(segment);
+  const ratio = Math.abs(ofSegment(segment).ratio);
   const [a, b] = segment.query;
-  if (b - a < 3 || (ratio > 0.95 && ratio < 1.05)) return ` · ${duration(b - a)}`;
-  return ` · ${duration(b - a)}, the target ${ratio > 1 ? `${ratio.toFixed(2)}× as long` : `${(1 / ratio).toFixed(2)}× as fast`}`;
+  const way = segment.reversed ? ", backwards" : "";
+  if (b - a < 3 || (ratio > 0.95 && ratio < 1.05)) return ` · ${duration(b - a)}${way}`;
+  return ` · ${duration(b - a)}${way}, the target ${ratio > 1 ? `${ratio.toFixed(2)}× as long` : `${(1 / ratio).toFixed(2)}× as fast`}`;
 }

@@ -76,7 +76,7 @@ export function bars(segments, queryLength, targetLength, height, bar) {
       const [a, b] = placed(segment.query, queryLength);
       const [c, d] = placed(segment.target, targetLength);
       return svg("g", { class: `s${i % COLOURS}` },
-        svg("polygon", { points: `${a},${bar} ${b},${bar} ${d},${low} ${c},${low}` }),
+        svg("polygon", { points: `${a},${bar} ${b},${bar} ${segment.reversed ? c : d},${low} ${segment.reversed ? d : c},${low}` }),
         svg("rect", { x: a, width: b - a, height: bar }),
         svg("rect", { x: c, y: low, width: d - c, height: bar }));
     }),

@@ -77,7 +77,7 @@ export class Sync {
   /** The side whose clock counts: one that plays, the query if both do. */
   get leader() {
     if (this.query.moving) return this.query;
-    return this.target.moving ? this.target : null;
+    return this.target.moving && this.line.ratio > 0 ? this.target : null;
   }
 
   /** Where one side should be now, in its own time. */
@@ -125,7 +125,8 @@ export class Sync {
       side.pause();
       return;
     }
-    if (!side.moving) {
+    if (!side.moving || rate <= 0) { // no player runs backwards: still pictures do
+      side.pause();
       if (Math.abs(wanted - this.slid[side.side]) < SLIDE) return;
       this.slid[side.side] = wanted;
       side.seek(wanted);

@@ -1,0 +1,141 @@
+"""From the stretches of a pair to its answer: segments, confidence and verdict, all from the same evidence.
+
+A pair is as sure as its surest stretch. Stretches from "related" on are shown, each with its own confidence; a pair
+without one is unrelated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.kernels import Scorer
+from visil.matching.calibration import Calibration, Verdict, probability, verdict
+from visil.matching.localize import Segment
+from visil.matching.match import Match, Matrices
+from visil.matching.moves import STILL, Moves, moves
+from visil.matching.stretches import Stretch, grown
+from visil.model.config import ViSiLConfig
+from visil.model.features import VideoFeatures
+
+FRAMES_COMPARED = 24
+"""Frames of a stretch, evenly spaced, whose changes are compared."""
+
+MOST_JUDGED = 12
+"""Stretches of a pair that are judged, the strongest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two videos, and what is known of them beside their stretches."""
+
+    config: ViSiLConfig
+    scorer: Scorer
+    query: VideoFeatures
+    target: VideoFeatures
+    score: float
+    """CS_v."""
+    shown: float
+    """CS_v without blank frames, less what is common: what evidence is reckoned from."""
+    matrices: Callable[[], Matrices]
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The model's."""
+        return self.config.calibration
+
+    def evidence(self, strength: float, moved: Moves = STILL) -> float:
+        """What a stretch of some strength that moves like that is worth."""
+        if self.calibration is None:
+            return self.score
+        frame_pairs = len(self.query) * len(self.target)
+        return self.calibration.evidence(self.shown, strength, frame_pairs, moved)
+
+    def confidence(self, evidence: float) -> float:
+        """Probability that footage is shared, in [0, 1]; without calibration the score stands for it."""
+        return min(max(self.score, 0.0), 1.0) if self.calibration is None else probability(evidence)
+
+    def shows(self, confidence: float) -> bool:
+        """Whether a stretch of that confidence is named; without calibration all are."""
+        return self.calibration is None or confidence >= self.calibration.related
+
+    def verdict(self, confidence: float) -> Verdict:
+        """The confidence in one word."""
+        return verdict(confidence) if self.calibration is None else self.calibration.verdict(confidence)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A stretch in seconds, and how much it says."""
+
+    segment: Segment
+    evidence: float
+    strength: float
+    moves: Moves
+
+
+def judged(pair: Pair, found: Sequence[Stretch]) -> list[Judged]:
+    """Stretches, strongest first, with what each is worth."""
+    threshold = pair.config.localize.reading.threshold
+    return [_judged(pair, stretch, stretch.strength(threshold)) for stretch in found[:MOST_JUDGED]]
+
+
+def _judged(pair: Pair, stretch: Stretch, strength: float) -> Judged:
+    score, moved = stretch.score, STILL
+    if pair.calibration is None or strength >= pair.calibration.promising:
+        rows, columns = stretch.cells[evenly(len(stretch.cells), FRAMES_COMPARED)].T
+        score, moved = likeness(pair.scorer, pair.query.vectors[rows], pair.target.vectors[columns])
+    evidence = pair.evidence(strength, moved)
+    spans = grown(stretch, blank_of(pair.query), blank_of(pair.target))
+    query, target = (
+        (float(video.timestamps[first]), float(video.ends[last]))
+        for video, (first, last) in zip((pair.query, pair.target), spans, strict=True)
+    )
+    segment = Segment(query, target, score, pair.confidence(evidence), stretch.reversed)
+    return Judged(segment, evidence, strength, moved)
+
+
+def likeness(scorer: Scorer, query: Tensor, target: Tensor, apart: int = 1) -> tuple[float, Moves]:
+    """How alike frames are with their counterparts, on average, and how far they change in step.
+
+    ``apart``: frames to a second.
+    """
+    sides = ((query, target), (query, query), (target, target))
+    across, own, other = (scorer.frames(a, [b]).float().cpu().numpy() for a, b in sides)
+    return float(across.diagonal().mean()), moves(across, own, other, apart)
+
+
+def evenly(count: int, most: int) -> NDArray[np.int64]:
+    """At most so many places of a list, evenly spaced, the ends among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def answer(pair: Pair, found: Sequence[Judged]) -> Match:
+    """What is said of a pair."""
+    evidence = max((one.evidence for one in found), default=pair.evidence(0.0))
+    confidence = pair.confidence(evidence)
+    word = pair.verdict(confidence) if found else "unrelated"
+    shown = [one.segment for one in found if pair.shows(one.segment.confidence)]
+    return Match(
+        score=pair.score,
+        confidence=confidence,
+        verdict=word,
+        evidence=evidence,
+        stretch=max((one.strength for one in found), default=0.0),
+        segments=sorted(shown, key=lambda segment: (segment.query, segment.target)),
+        calibrated=pair.calibration is not None,
+        query_path=pair.query.path,
+        target_path=pair.target.path,
+        query_times=pair.query.timestamps.numpy(),
+        target_times=pair.target.timestamps.numpy(),
+        _matrices=pair.matrices,
+    )
+
+
+def blank_of(video: VideoFeatures) -> NDArray[np.bool_] | None:
+    """Which frames are blank, where that is known."""
+    return None if video.blank is None else video.blank.numpy()

@@ -1,0 +1,92 @@
+"""What moves must match: whether two stretches change in step, or only show the same place.
+
+Two moments before one camera are as alike as an original and its copy. But whatever changes in a copy changes with the
+original. So the mean over the stretch is taken out of the likeness of its frames (the likeness is a kernel: centred, it
+is the inner product of what is left of two frames without their means), and what is left must agree, and agree better
+than with the one shifted against the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating]
+
+LEAST_CHANCE = 0.05
+"""The least that shifted stretches are taken to agree by chance."""
+
+MOST = 6.0
+"""In multiples of chance, the agreement beyond which more says nothing more."""
+
+FEWEST = 4
+"""Frames, and ways to shift them, without which nothing is said."""
+
+NOISE = 0.04
+"""Change of which half may be how frames were encoded."""
+
+FEW = 6
+"""Frames of which the agreement counts for half."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How two stretches change."""
+
+    agreement: float
+    """Correlation of the changes, in [-1, 1]: 1 where one is the other, about 0 at another moment."""
+    chance: float
+    """How far the agreement varies when one of them is shifted."""
+    frames: int
+    change: float = 0.0
+    """How much they change at all: 0 is a still shot."""
+
+    @property
+    def in_step(self) -> float:
+        """The agreement in multiples of chance."""
+        return min(max(self.agreement / max(self.chance, LEAST_CHANCE), -1.0), MOST)
+
+    @property
+    def weight(self) -> float:
+        """How much that says, in [0, 1]: little in a still shot, nothing where there are too few frames to shift."""
+        if self.frames < FEWEST:
+            return 0.0
+        return self.frames / (self.frames + FEW) * self.change / (self.change + NOISE)
+
+
+STILL = Moves(0.0, 0.0, 1)
+"""Nothing is known of the changes."""
+
+SAME = Moves(1.0, 0.0, 1000, 1.0)
+"""The very same frames: no two moments are that alike, nor an original and a copy that was encoded again."""
+
+VERY_SAME = 0.998
+"""Likeness from which frames are the very same."""
+
+
+def moves(across: Floats, query: Floats, target: Floats, apart: int = 1) -> Moves:
+    """From likenesses [N, N] of N frames with their counterparts, of the query's among themselves, of the target's.
+
+    ``apart``: frames by which stretches are shifted at least; closer ones still show the same.
+    """
+    frames = len(across)
+    if across.diagonal().min() >= VERY_SAME:
+        return SAME
+    if frames < 2:
+        return STILL
+    own = [max(float(_centred(one).diagonal().mean()), 0.0) for one in (query, target)]
+    change = float(np.sqrt(own[0] * own[1]))
+    left = _centred(across) / max(change, 1e-6)
+    rows = np.arange(frames)
+    shifted = [left[rows, (rows + k) % frames].mean() for k in range(apart, frames - apart + 1)]
+    chance = float(np.std(shifted)) if len(shifted) > 1 else 0.0
+    agreement = min(max(float(left.diagonal().mean()), -1.0), 1.0)
+    return Moves(agreement, chance, frames if len(shifted) >= FEWEST - 1 else 1, change)
+
+
+def _centred(kernel: Floats) -> Floats:
+    """A kernel without the mean of either side."""
+    kernel = np.asarray(kernel, np.float64)
+    return kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()

@@ -1,0 +1,207 @@
+"""Straight lines in a map: where one video runs along the other at some speed, either way, and where it jumps.
+
+Slow footage is alike from end to end, so that its likeness is a plateau and a path over it may run anywhere. What
+changes tells: a frame is a little more like its own moment than like the moments around. So a cell is worth what it
+stands out by above its row and its column nearby, in proportion to how much the footage changes there, and where
+nothing changes, its height above the threshold.
+
+Lines of one speed are the columns of the map once it is sheared by that speed. The best way through it, row by row,
+stays on its line, or pays for going over to another one, or for being on none: the jumps come out exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Cells = NDArray[np.int64]
+
+AROUND = 6
+"""Frames to either side that a cell is held against."""
+
+NOISE = 0.03
+"""Change below which frames hardly differ but by how they were encoded."""
+
+SPEEDS = (1.0, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.25, 4 / 3, 1.5, 2.0, 3.0, 4.0)
+"""Frames of the target for one of the query that are tried, either way."""
+
+LINE = 1.0
+"""What a line costs: it must be worth more."""
+
+PLATEAU, OFF = 0.3, 0.12
+"""What height alone counts for where footage changes, and what a cell costs there that does not stand out."""
+
+OTHERWISE = 0.92
+"""Part of their worth that lines count for which do not run forwards at equal speed."""
+
+BESIDE = 3
+"""Frames beside a line that show the same, too."""
+
+HALF = 2
+"""Places between two frames that a line may pass through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Cells of one line, [N, 2], and what they are worth."""
+
+    cells: Cells
+    worth: float
+    speed: float
+
+    def turned(self, columns: int) -> Run:
+        """The same in a map of so many columns that was read from right to left."""
+        cells = np.stack([self.cells[:, 0], columns - 1 - self.cells[:, 1]], axis=1)
+        return Run(cells, self.worth, -self.speed)
+
+
+def changes(own: Floats) -> Floats:
+    """How much each frame of a video differs from those around, [T], from the likeness of its frames [T, T].
+
+    Of those around, less than half count, the most alike: the rest may belong to another shot.
+    """
+    frames = len(own)
+    if frames < 2:
+        return np.zeros(frames, np.float32)
+    apart = np.abs(np.arange(frames)[:, None] - np.arange(frames)[None, :])
+    near = np.where((apart >= 1) & (apart <= AROUND), 1 - own, np.nan)
+    return np.asarray(np.nanquantile(near, 0.4, axis=1), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Relief:
+    """What the cells of a map are worth, [X, Y], and what they stand out by."""
+
+    worth: Floats
+    stands_out: Floats
+
+    @classmethod
+    def of(cls, block: Floats, threshold: float, query: Floats | None, target: Floats | None) -> Relief:
+        """From a map, and how much both videos change around each frame.
+
+        None: that is in the map already, whose cells are worth what they stand above the threshold.
+        """
+        level = np.asarray(block, np.float32) - np.float32(threshold)
+        beside = np.maximum.reduce([_half(level, axis, way) for axis in (0, 1) for way in (1, -1)])
+        out = level - beside
+        if query is None or target is None:
+            return cls(level, out)
+        change = np.sqrt(np.maximum(query, 0)[:, None] * np.maximum(target, 0)[None, :])
+        out = np.clip(out / (change + NOISE), -1, 1)
+        told = change / (change + NOISE)
+        plain = np.clip(level, -0.5, 0.5)
+        out = np.where(level < 0, np.minimum(out, 0), out)  # among strangers something always stands out
+        worth = (1 - told) * plain + told * (out + PLATEAU * plain - OFF)
+        return cls(worth.astype(np.float32), (told * out).astype(np.float32))
+
+    def without(self, cells: Cells) -> Relief:
+        """Less what lies within :data:`BESIDE` frames of some cells."""
+        worth = self.worth.copy()
+        for aside in range(-BESIDE, BESIDE + 1):
+            places = (cells[:, 1] + aside).clip(0, worth.shape[1] - 1)
+            worth[cells[:, 0], places] = -1.0
+        return Relief(worth, self.stands_out)
+
+    def runs(
+        self, speeds: Sequence[float] = SPEEDS, ways: Sequence[int] = (1, -1), price: float = LINE
+    ) -> list[Run]:
+        """The lines of the one speed and direction that are worth most together; none where none is worth it.
+
+        Frames of one video that are met on several lines count once: one speed is likelier than many repeats.
+        """
+        best: tuple[float, list[Run]] = (0.0, [])
+        columns = self.worth.shape[1]
+        for speed in speeds:
+            for way in ways:
+                runs = _at_speed(self.worth[:, ::way], speed, price)
+                usual = speed == 1.0 and way == 1
+                total = _together(runs) * (1.0 if usual else OTHERWISE)
+                if total > best[0] + 1e-6:
+                    best = total, runs if way > 0 else [run.turned(columns) for run in runs]
+        return best[1]
+
+
+def _half(level: Floats, axis: int, way: int) -> Floats:
+    """The mean of the cells that follow each cell on an axis, or come before it; of none, the lowest there is.
+
+    By halves, since at the edge of a plateau one side is low and the other tells.
+    """
+    along = np.moveaxis(level, axis, 1)[:, ::way].astype(np.float64)
+    sums = np.pad(np.cumsum(along, axis=1), ((0, 0), (1, AROUND)), mode="edge")
+    sums[:, 0] = 0
+    length = along.shape[1]
+    first = np.arange(1, length + 1)
+    last = np.minimum(first + AROUND, length)
+    count = last - first
+    mean = (sums[:, last] - sums[:, first]) / np.maximum(count, 1)
+    found = np.where(count > 0, mean, along.min())
+    return np.moveaxis(found[:, ::way], 1, axis).astype(np.float32)
+
+
+def _together(runs: Sequence[Run]) -> float:
+    """What runs are worth, those of frames that another one has already taken less."""
+    total = 0.0
+    taken: tuple[set[int], set[int]] = set(), set()
+    for run in sorted(runs, key=lambda run: -run.worth):
+        fresh = 1.0
+        for axis in range(2):
+            frames = set(run.cells[:, axis].tolist())
+            fresh = min(fresh, len(frames - taken[axis]) / len(frames))
+            taken[axis].update(frames)
+        total += run.worth * fresh
+    return total
+
+
+def _at_speed(value: Floats, speed: float, price: float) -> list[Run]:
+    if speed < 1:
+        return [
+            Run(run.cells[:, ::-1], run.worth, speed)
+            for run in _at_speed(np.ascontiguousarray(value.T), 1 / speed, price)
+        ]
+    rows, columns = value.shape
+    base = np.arange(rows) * speed
+    lowest = -int(np.ceil(base[-1]))
+    offsets = np.arange(lowest * HALF, (columns - 1) * HALF + 1) / HALF
+    places = np.rint(base[:, None] + offsets[None, :]).astype(np.int64)
+    there = (places >= 0) & (places < columns)
+    sheared = np.where(there, value[np.arange(rows)[:, None], places.clip(0, columns - 1)], -1.0)
+    return [
+        Run(np.stack([np.arange(first, last + 1), places[first : last + 1, line]], axis=1), total, speed)
+        for first, last, line, total in _ways(sheared, price)
+    ]
+
+
+def _ways(sheared: Floats, price: float) -> list[tuple[int, int, int, float]]:
+    """First row, last row, line and worth of each piece of the best way down a map, on a line or on none."""
+    rows, lines = sheared.shape
+    stay = np.zeros((rows, lines), bool)
+    came = np.full(rows + 1, -1, np.int64)  # the line that the best way off all lines came from
+    off = 0.0
+    on = np.full(lines, -np.inf)
+    offs = np.zeros(rows + 1)
+    for row in range(rows):
+        entering = off - price
+        stay[row] = on > entering
+        on = np.maximum(on, entering) + sheared[row]
+        line = int(np.argmax(on))
+        if on[line] > off:
+            off, came[row + 1] = float(on[line]), line
+        offs[row + 1] = off
+    pieces = []
+    row = rows
+    while row > 0:
+        line = int(came[row])
+        if line < 0:
+            row -= 1
+            continue
+        last = row - 1
+        while stay[row - 1, line]:
+            row -= 1
+        first = row - 1
+        pieces.append((first, last, line, float(offs[last + 1] - offs[first])))
+        row = first
+    return pieces[::-1]
