@@ -53,13 +53,17 @@ def collected(
 def found_at(samples: Sequence[Sample], curve: Calibration, one_in: int) -> dict[str, float]:
     """By half, the share of true pairs of sets with more evidence than all strangers but one in so many."""
     inside = [one for one in samples if one.group == "set"]
-    strangers = np.sort([logit(curve, one) for one in inside if not one.related])[::-1]
+    strangers = np.sort([logit(curve, one, ranking=True) for one in inside if not one.related])[::-1]
     if not len(strangers):
         return {}
     bar = strangers[min(len(strangers) - 1, len(strangers) // one_in)]
     kinds = sorted({one.kind for one in inside if one.related})
     return {
-        kind: float(np.mean([logit(curve, one) > bar for one in inside if one.related and one.kind == kind]))
+        kind: float(
+            np.mean(
+                [logit(curve, one, ranking=True) > bar for one in inside if one.related and one.kind == kind]
+            )
+        )
         for kind in kinds
     }
 

@@ -39,6 +39,15 @@ CASES = 0.15
 ALIKE_ALARMS = 0.1
 """Share of cases without shared footage, alike as they are, that may be called copies."""
 
+LIKENESS = (0.3, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
+"""Similarities of a stretch's frames at which their curve may bend."""
+
+SCORE = 1.0
+"""Weight of the paper's score: little, so that pairs without a stretch are ranked at all."""
+
+MOST_LENGTH = 0.3
+"""The most that a factor of ten in frame pairs may cost: sets of short videos do not tell what hours cost."""
+
 STRONGEST = 3
 """Stretches of a pair that count."""
 
@@ -58,43 +67,56 @@ def fit(samples: Sequence[Sample]) -> Calibration:
         for shown in sorted(one.stretches, key=lambda shown: -shown.strength)[:STRONGEST] or (NOTHING,)
     ]
     strangers = [(one, shown) for one, shown in pairs if one.group == "set"] or pairs
-    curve, length = _likeness(strangers)
-    untold, agreement, in_step, out_of_step = _moving(pairs, curve, length)
-    return Calibration(0.0, 0.0, 0.0, 0.0, length, curve, untold, agreement, in_step, out_of_step)
+    alike = _likeness(strangers)
+    untold, agreement, in_step, out_of_step = _moving(pairs, alike)
+    return replace(alike, untold=untold, agreement=agreement, in_step=in_step, out_of_step=out_of_step)
 
 
-def _likeness(pairs: Sequence[tuple[Sample, Shown]]) -> tuple[tuple[tuple[float, float], ...], float]:
-    """What strengths are worth, and what length costs."""
+def _likeness(pairs: Sequence[tuple[Sample, Shown]]) -> Calibration:
+    """What strengths and similarities are worth, and what length costs."""
     knots = _knots([shown.strength for _, shown in pairs if shown.true])
     alike = torch.tensor([_shares(shown.strength, knots) for _, shown in pairs], dtype=torch.float64)
+    similar = torch.tensor([_shares(shown.likeness, LIKENESS) for _, shown in pairs], dtype=torch.float64)
     rest = torch.tensor([[_chances(one), *_by_moves(shown)] for one, shown in pairs], dtype=torch.float64)
-    count = len(knots)
+    given = SCORE * torch.tensor([one.score for one, _ in pairs], dtype=torch.float64)
+    count, more = len(knots), len(LIKENESS) - 1
 
-    def held(w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def held(w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """What each knot is worth, never less than the one before, and the other weights, none below 0."""
-        return torch.cumsum(torch.cat([w[:1], w[1:count].clamp(min=LEAST_RISE)]), dim=0), w[count:].clamp(
-            min=0
-        )
+        steps, rises, others = w.split([count, more, len(START)])
+        worth = torch.cumsum(torch.cat([steps[:1], steps[1:].clamp(min=LEAST_RISE)]), dim=0)
+        others = torch.cat([others[:1].clamp(0, MOST_LENGTH), others[1:].clamp(min=0)])
+        return worth, F.pad(torch.cumsum(rises.clamp(min=0), dim=0), (1, 0)), others
 
     def logits(w: torch.Tensor) -> torch.Tensor:
-        worth, others = held(w)
-        return alike @ worth + rest @ others
+        worth, risen, others = held(w)
+        return given + alike @ worth + similar @ risen + rest @ others
 
     def bends(w: torch.Tensor) -> torch.Tensor:
-        return SMOOTH * held(w)[0].diff().diff().square().sum()
+        worth, risen, _ = held(w)
+        return SMOOTH * (worth.diff().diff().square().sum() + risen.diff().diff().square().sum())
 
-    worth, others = held(_minimised(logits, bends, [-4.0, *[1.0] * (count - 1), *START], pairs))
-    points = zip(knots, worth.tolist(), strict=True)
-    return tuple((knot, round(value, 4)) for knot, value in points), round(float(others[0]), 4)
+    start = [-4.0, *[1.0] * (count - 1), *[0.3] * more, *START]
+    worth, risen, others = held(_minimised(logits, bends, start, pairs))
+    return Calibration(
+        bias=0.0,
+        score=SCORE,
+        stretch=0.0,
+        stretch_cap=0.0,
+        length=round(float(others[0]), 4),
+        curve=tuple(zip(knots, [round(value, 4) for value in worth.tolist()], strict=True)),
+        likeness=tuple(zip(LIKENESS, [round(value, 4) for value in risen.tolist()], strict=True)),
+    )
 
 
-def _moving(
-    pairs: Sequence[tuple[Sample, Shown]], curve: tuple[tuple[float, float], ...], length: float
-) -> list[float]:
+def _moving(pairs: Sequence[tuple[Sample, Shown]], likeness: Calibration) -> list[float]:
     """How far likeness goes, and what moves is worth: agreement, in step, out of step."""
-    likeness = Calibration(0.0, 0.0, 0.0, 0.0, length, curve)
     alike = torch.tensor(
-        [likeness.alike(shown.strength) + length * _chances(one) for one, shown in pairs], dtype=torch.float64
+        [
+            likeness.evidence(one.score, shown.strength, one.frame_pairs, likeness=shown.likeness)
+            for one, shown in pairs
+        ],
+        dtype=torch.float64,
     )
     moving = torch.tensor([_by_moves(shown) for _, shown in pairs], dtype=torch.float64)
 
@@ -167,15 +189,15 @@ def _weights(pairs: Sequence[tuple[Sample, Shown]]) -> list[float]:
     ]
 
 
-def logit(curve: Calibration, sample: Sample) -> float:
-    """The evidence of a pair: that of its surest stretch."""
-    found = (
-        lower(curve.alike(shown.strength) + curve.length * _chances(sample), curve.untold)
-        + shown.weight
-        * (curve.agreement * shown.agreement + curve.in_step * shown.in_step - curve.out_of_step)
-        for shown in sample.stretches or (NOTHING,)
-    )
-    return max(found)
+def logit(curve: Calibration, sample: Sample, *, ranking: bool = False) -> float:
+    """That of the confidence of a pair, by its surest stretch; or, for ``ranking``, all of its evidence."""
+
+    def of(shown: Shown) -> float:
+        alike = curve.evidence(sample.score, shown.strength, sample.frame_pairs, likeness=shown.likeness)
+        agreeing = curve.agreement * shown.agreement + curve.in_step * shown.in_step - curve.out_of_step
+        return (alike if ranking else lower(alike, curve.untold)) + shown.weight * agreeing
+
+    return max(of(shown) for shown in sample.stretches or (NOTHING,))
 
 
 def confidence(curve: Calibration, sample: Sample) -> float:

@@ -28,6 +28,7 @@ class Shown:
     agreement: float
     in_step: float
     weight: float
+    likeness: float = 0.0
     true: bool = False
     """Whether it is of footage that both share."""
 
@@ -36,7 +37,7 @@ class Shown:
         """From what was judged."""
         moved = judged.moves
         true = any(lies_on(judged.segment, stretch) for stretch in truth)
-        return cls(judged.strength, moved.agreement, moved.in_step, moved.weight, true)
+        return cls(judged.strength, moved.agreement, moved.in_step, moved.weight, judged.segment.score, true)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Sample:
     sources: frozenset[str]
     group: str
     """"set" or "case": these weigh the same."""
+    score: float = 0.0
+    """CS_v."""
 
 
 def from_set(model: visil.ViSiL, copyset: Path, features: Path) -> Iterator[Sample]:
@@ -108,7 +111,7 @@ def _sample(
     group: str,
 ) -> Sample:
     shown = tuple(Shown.of(one, truth) for one in judged)
-    return Sample(shown, len(pair.query) * len(pair.target), bool(truth), kind, sources, group)
+    return Sample(shown, len(pair.query) * len(pair.target), bool(truth), kind, sources, group, pair.shown)
 
 
 def opened(model: visil.ViSiL) -> visil.ViSiL:

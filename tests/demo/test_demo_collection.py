@@ -98,7 +98,12 @@ def test_every_shared_stretch_is_found_where_it_is(
         straight = names[pair.query] == shared.query.name
         wanted = (shared.query_span, shared.target_span)
         a, b = wanted if straight else wanted[::-1]
-        assert any(_near(segment.query, a) and _near(segment.target, b) for segment in pair.segments), (
+        whole = any(_near(segment.query, a) and _near(segment.target, b) for segment in pair.segments)
+        # At another speed a frame a second may show a stretch in pieces.
+        pieces = [(segment.query, segment.target) for segment in pair.segments]
+        ends = [(min(s[0] for s in side), max(s[1] for s in side)) for side in zip(*pieces, strict=True)]
+        faster = abs((a[1] - a[0]) - (b[1] - b[0])) > 1
+        assert whole or (faster and _near(ends[0], a) and _near(ends[1], b)), (
             f"{shared} not in {pair.segments}"
         )
 

@@ -92,7 +92,7 @@ def relation(verdict: Verdict, segments: Sequence[Segment]) -> str:
     """A verdict as a sentence: what is shared, and from where."""
     from visil.plots.times import shared_seconds
 
-    if not segments:
+    if verdict == "unrelated" or not segments:
         return f"{verdict}: no shared footage found"
     first = segments[0]
     more = f", in {len(segments)} stretches" if len(segments) > 1 else ""

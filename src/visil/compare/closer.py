@@ -203,11 +203,11 @@ def _set(
     moved = moves(block.across[np.ix_(i, j)], block.own[np.ix_(i, i)], block.other[np.ix_(j, j)], PER_SECOND)
     kept = (block.query[i] >= line.start - 1e-6) & (block.query[i] < line.end - 1e-6)
     score = float(block.across[i, j][kept].mean()) if kept.any() else one.segment.score
-    evidence = pair.evidence(one.strength, moved)
+    evidence, confidence = pair.worth(one.strength, moved, score)
     first, last = sorted((line.first, line.last))
     spans = (line.start, line.end), (max(0.0, first), min(last, durations[1]))
     (a, b), (c, d) = ((round(low, 3), round(high, 3)) for low, high in spans)
-    refined = Segment((a, b), (c, d), score, pair.confidence(evidence), one.segment.reversed)
+    refined = Segment((a, b), (c, d), score, confidence, one.segment.reversed)
     return Judged(refined, evidence, one.strength, moved)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.kernels import Scorer
-from visil.matching.calibration import Calibration, Verdict, probability, verdict
+from visil.matching.calibration import Calibration, Verdict, verdict
 from visil.matching.localize import Segment
 from visil.matching.match import Match, Matrices
 from visil.matching.moves import STILL, Moves, moves
@@ -48,16 +48,15 @@ class Pair:
         """The model's."""
         return self.config.calibration
 
-    def evidence(self, strength: float, moved: Moves = STILL) -> float:
-        """What a stretch of some strength that moves like that is worth."""
-        if self.calibration is None:
-            return self.score
-        frame_pairs = len(self.query) * len(self.target)
-        return self.calibration.evidence(self.shown, strength, frame_pairs, moved)
+    def worth(self, strength: float, moved: Moves = STILL, likeness: float = 0.0) -> tuple[float, float]:
+        """Evidence and confidence of a stretch of some strength that moves like that, its frames so much alike.
 
-    def confidence(self, evidence: float) -> float:
-        """Probability that footage is shared, in [0, 1]; without calibration the score stands for it."""
-        return min(max(self.score, 0.0), 1.0) if self.calibration is None else probability(evidence)
+        Without a calibration the score stands for both.
+        """
+        if self.calibration is None:
+            return self.score, min(max(self.score, 0.0), 1.0)
+        known = (self.shown, strength, len(self.query) * len(self.target), moved, likeness)
+        return self.calibration.evidence(*known), self.calibration.confidence(*known)
 
     def shows(self, confidence: float) -> bool:
         """Whether a stretch of that confidence is named; without calibration all are."""
@@ -85,18 +84,18 @@ def judged(pair: Pair, found: Sequence[Stretch]) -> list[Judged]:
 
 
 def _judged(pair: Pair, stretch: Stretch, strength: float) -> Judged:
-    score, moved = stretch.score, STILL
+    score, moved, worth = stretch.score, STILL, pair.worth(strength)
     if pair.calibration is None or strength >= pair.calibration.promising:
         rows, columns = stretch.cells[evenly(len(stretch.cells), FRAMES_COMPARED)].T
         score, moved = likeness(pair.scorer, pair.query.vectors[rows], pair.target.vectors[columns])
-    evidence = pair.evidence(strength, moved)
+        worth = pair.worth(strength, moved, score)
     spans = grown(stretch, blank_of(pair.query), blank_of(pair.target))
     query, target = (
         (float(video.timestamps[first]), float(video.ends[last]))
         for video, (first, last) in zip((pair.query, pair.target), spans, strict=True)
     )
-    segment = Segment(query, target, score, pair.confidence(evidence), stretch.reversed)
-    return Judged(segment, evidence, strength, moved)
+    segment = Segment(query, target, score, worth[1], stretch.reversed)
+    return Judged(segment, worth[0], strength, moved)
 
 
 def likeness(scorer: Scorer, query: Tensor, target: Tensor, apart: int = 1) -> tuple[float, Moves]:
@@ -116,8 +115,9 @@ def evenly(count: int, most: int) -> NDArray[np.int64]:
 
 def answer(pair: Pair, found: Sequence[Judged]) -> Match:
     """What is said of a pair."""
-    evidence = max((one.evidence for one in found), default=pair.evidence(0.0))
-    confidence = pair.confidence(evidence)
+    nothing = pair.worth(0.0)
+    evidence = max((one.evidence for one in found), default=nothing[0])
+    confidence = max((one.segment.confidence for one in found), default=nothing[1])
     word = pair.verdict(confidence) if found else "unrelated"
     shown = [one.segment for one in found if pair.shows(one.segment.confidence)]
     return Match(

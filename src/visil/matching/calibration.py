@@ -36,6 +36,8 @@ class Calibration:
     """Taken off for every factor of ten in frame pairs beyond a hundred, at least 0."""
     curve: tuple[tuple[float, float], ...] = ()
     """Strengths, rising, and what each adds, in place of ``stretch``: in proportion between them, no more beyond."""
+    likeness: tuple[tuple[float, float], ...] = ()
+    """The same of how alike a stretch's frames are by S_f itself, on average: similarities, and what each adds."""
     untold: float = 100.0
     """The evidence beyond which likeness says no more: it does not tell one moment before a camera from another."""
     agreement: float = 0.0
@@ -53,31 +55,46 @@ class Calibration:
         """What a stretch's strength adds."""
         if not self.curve:
             return self.stretch * min(max(stretch, 0.0), self.stretch_cap)
-        (low, first), *_ = self.curve
-        if stretch <= low:
-            return first
-        for (low, first), (high, last) in pairwise(self.curve):
-            if stretch <= high:
-                return first + (last - first) * (stretch - low) / (high - low)
-        return self.curve[-1][1]
+        return along(self.curve, stretch)
 
-    def evidence(self, score: float, stretch: float, frame_pairs: int, moves: Moves = STILL) -> float:
-        """The logit of the confidence: what matches are ranked by, since it does not flatten out near 1."""
+    def evidence(
+        self,
+        score: float,
+        stretch: float,
+        frame_pairs: int,
+        moves: Moves = STILL,
+        likeness: float = 0.0,
+    ) -> float:
+        """All of it, summed: what matches are ranked by, since it does not flatten out."""
+        return self._alike(score, stretch, frame_pairs, likeness) + self._moving(moves)
+
+    def confidence(
+        self,
+        score: float,
+        stretch: float,
+        frame_pairs: int = 100,
+        moves: Moves = STILL,
+        likeness: float = 0.0,
+    ) -> float:
+        """Probability that the two videos share footage, in [0, 1]: likeness counts up to ``untold`` alone."""
+        alike = self._alike(score, stretch, frame_pairs, likeness)
+        return probability(lower(alike, self.untold) + self._moving(moves))
+
+    def _alike(self, score: float, stretch: float, frame_pairs: int, likeness: float) -> float:
         chances = max(0.0, log10(max(frame_pairs, 1)) - 2)
-        agreeing = self.agreement * moves.agreement + self.in_step * moves.in_step
-        moving = moves.weight * (agreeing - self.out_of_step)
-        alike = self.bias + self.score * score + self.alike(stretch) - self.length * chances
-        return lower(alike, self.untold) + moving
+        similar = along(self.likeness, likeness) if self.likeness else 0.0
+        return self.bias + self.score * score + self.alike(stretch) + similar - self.length * chances
 
-    def confidence(self, score: float, stretch: float, frame_pairs: int = 100, moves: Moves = STILL) -> float:
-        """Probability that the two videos share footage, in [0, 1]."""
-        return probability(self.evidence(score, stretch, frame_pairs, moves))
+    def _moving(self, moves: Moves) -> float:
+        agreeing = self.agreement * moves.agreement + self.in_step * moves.in_step
+        return moves.weight * (agreeing - self.out_of_step)
 
     @property
     def promising(self) -> float:
         """Strength of a stretch below which a pair is hardly ever called related, whatever moves in it."""
         related = min(max(self.related, 1e-6), 1 - 1e-6)
-        wanted = log(related / (1 - related)) - self.bias - SURPRISE
+        most = self.score + (self.likeness[-1][1] if self.likeness else 0.0)
+        wanted = log(related / (1 - related)) - self.bias - SURPRISE - most
         if not self.curve:
             return max(0.0, wanted / self.stretch) if self.stretch else 0.0
         steps = [low for (low, _), (_, last) in pairwise(self.curve) if last >= wanted]
@@ -86,6 +103,16 @@ class Calibration:
     def verdict(self, confidence: float) -> Verdict:
         """The confidence in one word."""
         return verdict(confidence, self.copy, self.related)
+
+
+def along(curve: tuple[tuple[float, float], ...], at: float) -> float:
+    """A curve through points at some place: straight between them and level beyond."""
+    if at <= curve[0][0]:
+        return curve[0][1]
+    for (low, first), (high, last) in pairwise(curve):
+        if at <= high:
+            return first + (last - first) * (at - low) / (high - low)
+    return curve[-1][1]
 
 
 def verdict(confidence: float, copy: float = 0.9, related: float = 0.5) -> Verdict:

@@ -123,7 +123,8 @@ class ViSiLConfig:
             parsed["reader"] = ReaderConfig(**shape)
         if parsed.get("calibration") is not None:
             values = dict(parsed["calibration"])
-            values["curve"] = tuple(tuple(point) for point in values.get("curve", ()))
+            for name in ("curve", "likeness"):
+                values[name] = tuple(tuple(point) for point in values.get(name, ()))
             parsed["calibration"] = Calibration(**values)
         return cls(**parsed)
 
