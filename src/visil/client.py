@@ -76,6 +76,7 @@ class Hit(TypedDict):
     verdict: Literal["copy", "related", "unrelated"]
     segments: list[Segment]
     in_words: str
+    missing: bool
 
 
 class Found(TypedDict):
@@ -220,7 +221,7 @@ class Client:
         """What was found last."""
         return self._json("GET", "duplicates")
 
-    def export(self, form: Literal["csv", "json", "html"]) -> bytes:
+    def export(self, form: Literal["csv", "json", "html", "plan"]) -> bytes:
         """What was found last as a file, with what people have said since."""
         return self._bytes("GET", f"duplicates/export?format={form}")
 

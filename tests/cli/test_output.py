@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from visil.cli.output import moment, relation, stretch
-from visil.cli.progress import count_progress, evaluation_progress, pair_progress, table_progress
+from visil.cli.progress import count_progress, duplicates_progress, evaluation_progress, table_progress
 from visil.collection import AddProgress
 from visil.matching.localize import Segment
 
@@ -42,9 +42,11 @@ def test_bars_are_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TERM", "xterm")
-    with pair_progress() as show_pairs:
+    with duplicates_progress() as (show_pairs, show_proofs):
         assert show_pairs is not None
+        assert show_proofs is not None
         show_pairs(2, 5, 7)
+        show_proofs(4, 13)
     with count_progress("shards") as count:
         assert count is not None
         count(3, 4)
@@ -62,6 +64,8 @@ def test_bars_are_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         "comparing",
         "2/5",
         "7 pairs",
+        "picture by picture",
+        "4/13",
         "3/4",
         "shards",
         "embedding",
@@ -76,7 +80,7 @@ def test_bars_are_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_elsewhere_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
-    with pair_progress() as show, evaluation_progress() as both, table_progress() as (on_videos, tell):
-        assert (show, both, on_videos) == (None, (None, None), None)
+    with duplicates_progress() as show, evaluation_progress() as both, table_progress() as (on_videos, tell):
+        assert (show, both, on_videos) == ((None, None), (None, None), None)
         tell("nothing is shown")
     assert screen.getvalue() == ""

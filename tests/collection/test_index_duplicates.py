@@ -26,7 +26,8 @@ def test_groups_and_what_to_keep(index: visil.Index) -> None:
     assert names(copies)[0] == "cat.mp4", "the largest of the complete ones"
     assert set(names(copies)) == {"cat.mp4", "cat small.mkv", "cut.mp4"}
     assert copies.keep == copies.videos[0].id
-    assert copies.reason == "largest picture"
+    assert copies.reason == "complete, more detail"
+    assert {file.action for file in copies.files if not file.path.endswith("cat.mp4")} == {"drop"}
     assert names(inside) == ["long.mp4", "coffee.mp4"]
     assert inside.reason == "complete"
     (pair,) = inside.pairs

@@ -9,7 +9,7 @@ import typer
 
 from visil.cli.options import AsJson, Device, Location, Precision, RayAddress, choose_device, opened_over
 from visil.cli.output import check_folder, print_json, say_written
-from visil.cli.progress import pair_progress
+from visil.cli.progress import duplicates_progress
 from visil.errors import printable
 
 if TYPE_CHECKING:
@@ -34,15 +34,36 @@ def duplicates(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="A report to look at, in one file.")
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="One row a file, keep or drop, as .csv or .json: for you to review and `visil apply` to carry out.",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Do not read the files again: then only files with the same bytes may go."
+        ),
+    ] = False,
 ) -> None:
-    """Groups of videos that share footage, with a suggestion which to keep. Deletes nothing."""
+    """Groups of videos that share footage, and which files need not be kept. Deletes nothing.
+
+    A file need not be kept where another has the same bytes, or was shown, picture by picture, to hold all of it.
+    """
     choose_device(device, precision)
-    for file in (csv, html):
+    for file in (csv, html, plan):
         check_folder(file)
     with opened_over(index, ray) as collection:
-        with pair_progress(quiet=as_json) as progress:
+        with duplicates_progress(quiet=as_json) as (progress, proving):
             found = collection.find_duplicates(
-                min_confidence, new_against_references=references, progress=progress
+                min_confidence,
+                new_against_references=references,
+                progress=progress,
+                prove=not quick,
+                proving=proving,
             )
         if csv is not None:
             from visil.report.tables import write_csv
@@ -52,11 +73,15 @@ def duplicates(
             from visil.report.html import write_report
 
             write_report(collection, found, html, min_confidence=min_confidence)
+        if plan is not None:
+            from visil.collection.plan_file import write_plan
+
+            write_plan(found.groups, plan)
     if as_json:
         print_json(found.to_dict())
         return
     _tell(found)
-    say_written((csv, html))
+    say_written((csv, html, plan))
 
 
 def _tell(found: Duplicates) -> None:
@@ -67,6 +92,10 @@ def _tell(found: Duplicates) -> None:
     if found.common:
         pairs = "1 pair shares" if len(found.common) == 1 else f"{len(found.common)} pairs share"
         typer.echo(f"\n{pairs} only footage that many videos share (an intro, say), or very little")
+    going = [file for group in found.groups for file in group.files if file.action == "drop"]
+    if going:
+        files = "1 file" if len(going) == 1 else f"{len(going)} files"
+        typer.echo(f"\n{files} may go, {sum(file.bytes for file in going) / 1e6:.1f} MB")
 
 
 def _tell_group(number: int, group: Group) -> None:
@@ -74,10 +103,8 @@ def _tell_group(number: int, group: Group) -> None:
     several = "1 video" if group.identical else f"{len(group.videos)} videos"
     typer.echo(f"\n{number}. {several}{f' in {files} files' if files > len(group.videos) else ''}")
     for video in group.videos:
-        note = group.reason if video.id == group.keep else group.notes.get(video.id, "")
-        mark = "keep " if video.id == group.keep or video.id in group.also else "     "
-        first, *others = group.paths(video)
-        told = f"  ({printable(note)})" if note else ""
-        typer.echo(f"  {mark} {video.width}x{video.height} {video.duration:6.1f} s  {printable(first)}{told}")
-        for path in others:
-            typer.echo(f"        the same bytes: {printable(path)}")
+        for row in group.plan(video):
+            mark = "gone" if row.action == "missing" else row.action
+            told = f"  ({printable(row.reason)})" if row.reason else ""
+            size = f"{video.width}x{video.height} {video.duration:6.1f} s"
+            typer.echo(f"  {mark:<5} {size}  {printable(row.path)}{told}")

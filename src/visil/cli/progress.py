@@ -91,16 +91,22 @@ def add_progress(quiet: bool = False) -> Iterator[Callable[[AddProgress], None] 
 
 
 @contextmanager
-def pair_progress(quiet: bool = False) -> Iterator[OnPairs | None]:
-    """A bar for ``duplicates``: videos done, pairs found, time left."""
-    with progress_bars("videos,", quiet) as bars:
+def duplicates_progress(quiet: bool = False) -> Iterator[tuple[OnPairs | None, OnCount | None]]:
+    """Two bars for ``duplicates``: videos compared, with the pairs found; likely copies shown picture by picture."""
+    with progress_bars("videos", quiet) as bars:
         if bars is None:
-            yield None
+            yield None, None
             return
-        task = bars.add_task("comparing", total=None, figures="0 pairs")
-        yield lambda done, total, pairs: bars.update(
-            task, completed=done, total=total, figures=f"{pairs} pairs"
-        )
+        comparing = bars.add_task("comparing", total=None, figures="0 pairs")
+        proving = bars.add_task("picture by picture", total=None, visible=False, figures="")
+
+        def on_pairs(done: int, total: int, pairs: int) -> None:
+            bars.update(comparing, completed=done, total=total, figures=f"{pairs} pairs")
+
+        def on_proof(done: int, total: int) -> None:
+            bars.update(proving, completed=done, total=total, visible=True)
+
+        yield on_pairs, on_proof
 
 
 @contextmanager

@@ -105,7 +105,8 @@ def _tell(query: str, hits: list[Hit], *, all_of_them: bool) -> None:
     )
     typer.echo(f"{printable(query)}: {counted}")
     for hit in related:
-        typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}")
+        gone = "  (the file is gone)" if hit.missing else ""
+        typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}{gone}")
         for segment in hit.segments[:5]:
             way = ", backwards" if segment.reversed else ""
             typer.echo(f"         {stretch(segment.query)} is {stretch(segment.target)} there{way}")

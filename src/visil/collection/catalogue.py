@@ -269,6 +269,15 @@ class Catalogue:
         )
         return [os.fsdecode(row[0]) for row in rows]
 
+    def files(self, video: str) -> list[tuple[str, Stamp, bool]]:
+        """Every file that holds a video, by path: (path, its stamp when added, whether it is a reference)."""
+        rows = self.database.rows(
+            "SELECT f.path, f.bytes, f.modified_ns, f.reference FROM files f JOIN videos v ON v.number = f.video"
+            " WHERE v.id = ? ORDER BY f.path",
+            video,
+        )
+        return [(os.fsdecode(path), Stamp(size, modified), bool(mark)) for path, size, modified, mark in rows]
+
     def copies(self) -> dict[str, list[tuple[str, bool]]]:
         """{id: [(path, whether it is a reference)]} of the videos that several files hold, byte for byte."""
         found: dict[str, list[tuple[str, bool]]] = defaultdict(list)

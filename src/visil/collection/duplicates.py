@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from visil.collection.groups import Shared, common_stretches, components, links
-from visil.collection.keep_advice import worth_keeping
+from visil.collection.plan import Action, Advice, PlannedFile, advise
+from visil.collection.presence import HeldFile, held_files
 from visil.matching.localize import Segment
 
 if TYPE_CHECKING:
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
     from visil.collection.catalogue import Video
     from visil.collection.parts import AnyCatalogue, Parts
     from visil.collection.search import Hit
+    from visil.footage.proof import Proof, Prover
     from visil.matching.calibration import Verdict
     from visil.model.features import VideoFeatures
-    from visil.progress import OnPairs
+    from visil.progress import OnCount, OnPairs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,10 +49,12 @@ class Pair:
     verdict: Verdict
     common: bool
     """Whether it rests on footage that many videos share, and so links no group."""
+    proof: Proof | None = None
+    """What their pictures show for certain, where they were compared (:mod:`visil.footage`)."""
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil duplicates --json`` prints it."""
-        return {
+        told: dict[str, object] = {
             "query": self.query,
             "target": self.target,
             "score": self.score,
@@ -57,6 +62,7 @@ class Pair:
             "verdict": self.verdict,
             "segments": [segment.to_dict() for segment in self.segments],
         }
+        return told if self.proof is None else told | {"proof": self.proof.to_dict("query", "target")}
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,18 @@ class Group:
 
     videos: list[Video]
     pairs: list[Pair]
-    keep: str
-    """Id of the video that is worth most."""
+    keep: str | None
+    """Id of the video that is worth most; None where no file of the group is there."""
     reason: str
     """Why that one."""
     also: list[str] = field(default_factory=list)
-    """Ids of others worth keeping, as nothing in the group replaces them (:mod:`visil.collection.keep_advice`)."""
+    """Ids of others that are kept, as not all of them was shown to be in one that is (:mod:`visil.collection.plan`)."""
     notes: dict[str, str] = field(default_factory=dict)
     """Of the videos besides ``keep``, by id: what they are to the others, in words."""
     copies: dict[str, list[str]] = field(default_factory=dict)
     """All files of the videos that several files hold, by id."""
+    files: list[PlannedFile] = field(default_factory=list)
+    """What to do with every file of the group: the plan that ``visil apply`` carries out."""
 
     @property
     def identical(self) -> bool:
@@ -85,8 +93,30 @@ class Group:
         return len(self.videos) == 1
 
     def paths(self, video: Video) -> list[str]:
-        """Every file that holds a video of the group."""
-        return self.copies.get(video.id, [video.path])
+        """Every file that holds a video of the group, those that are there; the last known one where none is."""
+        held = [f.path for f in self.files if f.video == video.id and f.action != "missing"]
+        return held or self.copies.get(video.id, [video.path])
+
+    def plan(self, video: Video) -> list[PlannedFile]:
+        """What to do with each file of a video."""
+        known = [file for file in self.files if file.video == video.id]
+        action: Action = "keep" if self.kept(video) else "drop"
+        return known or [PlannedFile(video.id, video.path, action, self.note(video), None, video.bytes)]
+
+    def kept(self, video: Video) -> bool:
+        """Whether a video is to be kept: one that may not go, and of which a file is there."""
+        return video.id in (self.keep, *self.also) or any(
+            file.action == "keep" for file in self.files if file.video == video.id
+        )
+
+    def missing(self, video: Video) -> bool:
+        """Whether no file of a video is there any more."""
+        states = {file.action for file in self.files if file.video == video.id}
+        return states == {"missing"}
+
+    def note(self, video: Video) -> str:
+        """Why a video is kept, or need not be."""
+        return self.reason if video.id == self.keep else self.notes.get(video.id, "")
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil duplicates --json`` prints it."""
@@ -94,16 +124,18 @@ class Group:
             "videos": [
                 {
                     "id": video.id,
-                    "path": video.path,
+                    "path": self.paths(video)[0],
                     "paths": self.paths(video),
-                    "keep": video.id == self.keep or video.id in self.also,
+                    "keep": self.kept(video),
                     "note": self.notes.get(video.id, ""),
+                    "missing": self.missing(video),
                 }
                 for video in self.videos
             ],
             "pairs": [pair.to_dict() for pair in self.pairs],
             "keep": self.keep,
             "reason": self.reason,
+            "files": [file.to_dict() for file in self.files],
         }
 
 
@@ -130,12 +162,15 @@ def find_duplicates(
     min_confidence: float,
     new_against_references: bool = False,
     progress: OnPairs | None = None,
+    prover: Prover | None = None,
+    proving: OnCount | None = None,
 ) -> Duplicates:
     """Compare each video with its candidates, where the later of the two is, then group.
 
     ``new_against_references`` compares only videos outside reference folders with those inside. Pairs that someone
     judged "different" are left out; those judged "same" are linked whatever was measured. Videos whose features cannot
-    be read are left out with a warning.
+    be read are left out with a warning. ``prover`` compares files picture by picture; without one only files with the
+    same bytes may go.
     """
     listed = _Listed(parts)
     said = parts.catalogue.verdicts()
@@ -166,7 +201,9 @@ def find_duplicates(
     if progress is not None:
         progress(total, total, len(found))
     copies = copies_in(parts.catalogue, new_against_references)
-    return group(listed.videos, found, {key for key, verdict in said.items() if verdict == "same"}, copies)
+    same = {key for key, verdict in said.items() if verdict == "same"}
+    files = partial(held_files, parts.catalogue)
+    return group(listed.videos, found, same, copies, files, prover=prover, proving=proving)
 
 
 class _Listed:
@@ -240,8 +277,15 @@ def group(
     pairs: dict[tuple[int, int], Pair],
     same: set[tuple[str, str]],
     copies: dict[str, list[str]],
+    files: Callable[[str], list[HeldFile]],
+    *,
+    prover: Prover | None = None,
+    proving: OnCount | None = None,
 ) -> Duplicates:
-    """Link pairs into groups by what they share beyond common footage; ``copies`` are all files of some videos."""
+    """Link pairs into groups by what they share beyond common footage, and plan what to do with the files of each.
+
+    ``copies`` are all files of some videos; ``files`` tells those of a video by id, as they are now.
+    """
     shared = {
         key: Shared(*key, [s.query for s in pair.segments], [s.target for s in pair.segments])
         for key, pair in pairs.items()
@@ -251,20 +295,23 @@ def group(
     linked = {key for key, pair in shared.items() if links(pair, durations, common)}
     numbers = {video.id: number for number, video in videos.items()}
     judged = {(numbers[a], numbers[b]) for a, b in same if a in numbers and b in numbers}
-    groups = []
     strong = {key for key in linked if pairs[key].verdict == "copy"} | judged
     weak = sorted(linked - strong, key=lambda key: -pairs[key].confidence)
-    for members in components(videos, strong, weak):
+    found = components(videos, strong, weak)
+    total, done = sum(map(len, found)), 0
+    groups = []
+    for members in found:
+        if proving is not None:
+            proving(done, total)
         inside = set(members)
         own = [pair for key, pair in pairs.items() if key in linked and inside.issuperset(key)]
-        chosen = [videos[number] for number in members]
-        advice = worth_keeping(chosen, own, same)
-        chosen.sort(key=lambda video: (video.id != advice.keep, video.id not in advice.also, video.path))
-        files = {video.id: copies[video.id] for video in chosen if video.id in copies}
-        groups.append(Group(chosen, own, advice.keep, advice.reason, advice.also, advice.notes, files))
+        groups.append(_planned([videos[number] for number in members], own, same, copies, files, prover))
+        done += len(members)
+    if proving is not None and total:
+        proving(total, total)
     grouped = {video.id for some in groups for video in some.videos}
     groups += [
-        _identical(video, copies[video.id])
+        _identical(video, copies, files)
         for video in videos.values()
         if video.id in copies and video.id not in grouped
     ]
@@ -272,15 +319,63 @@ def group(
     return Duplicates(groups, left)
 
 
+def _planned(
+    videos: list[Video],
+    pairs: list[Pair],
+    same: set[tuple[str, str]],
+    copies: dict[str, list[str]],
+    files: Callable[[str], list[HeldFile]],
+    prover: Prover | None,
+) -> Group:
+    """A group with its plan; pairs whose pictures were compared for it say what was found."""
+    proofs: dict[tuple[str, str], Proof | None] = {}
+    there = {video.id: files(video.id) for video in videos}
+    known = {video.id: video for video in videos}
+
+    def prove(pair: Pair) -> Proof | None:
+        key = (pair.query, pair.target)
+        if key not in proofs:
+            proofs[key] = None if prover is None else _proved(prover, pair, known, there)
+        return proofs[key]
+
+    advice = advise(videos, pairs, there, prove, same)
+    videos.sort(key=lambda video: (video.id != advice.keep, video.id not in advice.also, video.path))
+    pairs = [replace(pair, proof=pair.proof or proofs.get((pair.query, pair.target))) for pair in pairs]
+    own = {video.id: copies[video.id] for video in videos if video.id in copies}
+    return _group(videos, pairs, advice, own)
+
+
+def _proved(
+    prover: Prover, pair: Pair, videos: dict[str, Video], files: dict[str, list[HeldFile]]
+) -> Proof | None:
+    from visil.footage.proof import File
+
+    def there(video: Video) -> File | None:
+        path = next((file.path for file in files[video.id] if file.state == "there"), None)
+        return None if path is None else File(path, video.duration, video.bytes)
+
+    query, target = there(videos[pair.query]), there(videos[pair.target])
+    if query is None or target is None:
+        return None
+    return prover.prove(query, target, [(segment.query, segment.target) for segment in pair.segments])
+
+
+def _group(videos: list[Video], pairs: list[Pair], advice: Advice, copies: dict[str, list[str]]) -> Group:
+    return Group(
+        *(videos, pairs, advice.keep, advice.reason, advice.also, advice.notes, copies, advice.files)
+    )
+
+
 def pair_of(query: str, hit: Hit) -> Pair:
     """A video of the collection with one that it was compared with."""
     return Pair(query, hit.id, hit.score, hit.confidence, hit.segments, hit.verdict, common=False)
 
 
-def _identical(video: Video, paths: list[str]) -> Group:
+def _identical(video: Video, copies: dict[str, list[str]], files: Callable[[str], list[HeldFile]]) -> Group:
     whole = (0.0, video.duration)
     pair = Pair(video.id, video.id, 1.0, 1.0, [Segment(whole, whole, 1.0)], "copy", common=False)
-    return Group([video], [pair], video.id, "identical files", copies={video.id: paths})
+    advice = advise([video], [], {video.id: files(video.id)}, lambda _: None)
+    return _group([video], [pair], advice, {video.id: copies[video.id]})
 
 
 def copies_in(catalogue: AnyCatalogue, new_against_references: bool) -> dict[str, list[str]]:

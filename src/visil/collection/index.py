@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from visil.collection.state import Problem
     from visil.collection.store import Features
     from visil.compare.visil import ViSiL
+    from visil.footage.proof import Prover
     from visil.model.code_kinds import Codes
     from visil.model.features import VideoFeatures
-    from visil.progress import OnPairs
+    from visil.progress import OnCount, OnPairs
 
 CANDIDATES = 100
 """Videos that a search compares exactly, at the least."""
@@ -278,7 +280,14 @@ class Index:
             answers = list(connection.some("compare", asked).values())
         # While shards are rebalanced, a video may be in two of them.
         found = best_of({hit.id: hit for hits in answers for hit in hits}.values(), k)
-        return [hit for hit in found if hit.confidence >= min_confidence]
+        return [self._where_it_is(hit) for hit in found if hit.confidence >= min_confidence]
+
+    def _where_it_is(self, hit: Hit) -> Hit:
+        """A hit with a file that is there; marked as missing where there is none."""
+        if os.path.exists(hit.path):
+            return hit
+        path = next(filter(os.path.exists, self.catalogue.paths(hit.id)), None)
+        return replace(hit, missing=True) if path is None else replace(hit, path=path)
 
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
         """Features of a query; those of a video that is in the collection are not made again."""
@@ -306,10 +315,11 @@ class Index:
         *,
         new_against_references: bool = False,
         progress: OnPairs | None = None,
+        prove: Prover | bool = True,
     ) -> list[Group]:
-        """Groups of videos that share footage."""
+        """Groups of videos that share footage; ``prove`` as for :meth:`find_duplicates`."""
         return self.find_duplicates(
-            min_confidence, new_against_references=new_against_references, progress=progress
+            min_confidence, new_against_references=new_against_references, progress=progress, prove=prove
         ).groups
 
     def find_duplicates(
@@ -318,10 +328,20 @@ class Index:
         *,
         new_against_references: bool = False,
         progress: OnPairs | None = None,
+        prove: Prover | bool = True,
+        proving: OnCount | None = None,
     ) -> Duplicates:
-        """Groups, and the pairs that share only common footage."""
+        """Groups, and the pairs that share only common footage.
+
+        ``prove``: the files of likely copies are decoded and compared picture by picture, since only what is shown
+        that way may go for another; False leaves that out, and only files with the same bytes may go. ``proving`` is
+        called with how many videos of groups are done with that, and of how many.
+        """
         if not 0 <= min_confidence <= 1:
             raise UsageError(f"min_confidence must be from 0 to 1, not {min_confidence}")
+        from visil.footage.proof import Prover
+
+        prover = (Prover() if prove else None) if isinstance(prove, bool) else prove
         self.parts.follow(FRESH_S)
         self.refresh()
         return find_duplicates(
@@ -330,6 +350,8 @@ class Index:
             min_confidence=min_confidence,
             new_against_references=new_against_references,
             progress=progress,
+            prover=prover,
+            proving=proving,
         )
 
     def video(self, id_or_path: str) -> Video:

@@ -31,6 +31,8 @@ class Hit:
     segments: list[Segment]
     evidence: float
     """What hits are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
+    missing: bool = False
+    """Whether no file holds it any more."""
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil search --json`` prints it."""
@@ -41,6 +43,7 @@ class Hit:
             "confidence": self.confidence,
             "verdict": self.verdict,
             "segments": [segment.to_dict() for segment in self.segments],
+            "missing": self.missing,
         }
 
 

@@ -83,7 +83,7 @@ class _Report:
             ("group" if len(groups) == 1 else "groups", f"{len(groups):,}"),
             ("videos in groups", f"{sum(len(group.videos) for group in groups):,}"),
             ("matching pair" if pairs == 1 else "matching pairs", f"{pairs:,}"),
-            ("worth keeping of them", f"{sum(1 + len(group.also) for group in groups):,}"),
+            ("worth keeping of them", f"{sum(sum(map(group.kept, group.videos)) for group in groups):,}"),
         ]
         if self.min_confidence is not None:
             numbers.append(("lowest confidence shown", f"{self.min_confidence:.0%}"))
@@ -97,8 +97,8 @@ class _Report:
             f" · model <bdi>{text(model)}</bdi></p>"
             f'<dl class="numbers">{shown}</dl>{none}'
             '<p class="faint">Confidence is the probability that two videos share footage; the score is how well '
-            "one is covered by the other, from −1 to 1. Videos marked “keep” are a suggestion: everything in the "
-            "others is also in one that is kept.</p></header>\n"
+            "one is covered by the other, from −1 to 1. Videos marked “keep” are a suggestion: all of the others was "
+            "shown, picture by picture, to be in a file that is kept.</p></header>\n"
         )
 
     def _contents(self) -> str:
@@ -165,18 +165,24 @@ class _Report:
 
     def _card(self, one: Numbered, group: Group) -> str:
         video, best = one.video, one.video.id == group.keep
-        keep = best or video.id in group.also
+        keep = group.kept(video)
         badges = ""
         if keep:
             badges += f'<p class="badge keep">keep{f": {text(group.reason)}" if best else ""}</p> '
+        elif group.missing(video):
+            badges += '<p class="badge">gone</p> '
         if video.reference:
             badges += '<p class="badge">reference</p> '
         if video.damaged:
             badges += '<p class="badge">damaged</p> '
         note = group.notes.get(video.id)
         said = f'<p class="note"><bdi>{text(note)}</bdi></p>' if note else ""
+        actions = {row.path: f" ({row.action})" for row in group.files}
         path, *copies = group.paths(video)
-        also = "".join(f'<p class="path">identical: <bdi>{text(other)}</bdi></p>' for other in copies)
+        also = "".join(
+            f'<p class="path">identical: <bdi>{text(other)}</bdi>{actions.get(other, "")}</p>'
+            for other in copies
+        )
         return (
             f'<li class="card{" keep" if keep else ""}">{self._shot(one)}<div>{badges}'
             f'<p class="name"><span class="number">{one.number}</span><bdi>{text(one.name)}</bdi></p>'

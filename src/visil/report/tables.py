@@ -13,6 +13,7 @@ from visil.files import replacing
 COLUMNS = (
     *("group", "keep", "query", "target", "query_start", "query_end", "target_start", "target_end"),
     *("segment_score", "score", "confidence", "segment_confidence", "reversed"),
+    *("query_action", "target_action"),
 )
 
 
@@ -21,6 +22,8 @@ def write_csv(index: Index, found: Duplicates, path: str | os.PathLike[str]) -> 
 
     Pairs that share only common footage have no group and none to keep; videos that stand in a group only because
     someone said so have a row with nothing measured. Files with the same bytes are a row each, whole and certain.
+    ``keep`` is the file worth most, of several that may have to be kept: what to do with each file of a row stands in
+    its last columns, as in the plan (:mod:`visil.collection.plan_file`).
     """
     with (
         replacing(path) as fresh,
@@ -29,25 +32,26 @@ def write_csv(index: Index, found: Duplicates, path: str | os.PathLike[str]) -> 
         rows = csv.writer(file)
         rows.writerow(COLUMNS)
         for number, group in enumerate(found.groups, 1):
+            actions = {file.path: file.action for video in group.videos for file in group.plan(video)}
             paths = {video.id: group.paths(video)[0] for video in group.videos}
-            keep = paths[group.keep]
+            keep = "" if group.keep is None else paths[group.keep]
             told = {video for pair in group.pairs for video in (pair.query, pair.target)}
-            for pair in group.pairs:
-                if pair.query != pair.target:
-                    rows.writerows((number, keep, *row) for row in _stretches(pair, paths))
+            lines = [
+                line for pair in group.pairs if pair.query != pair.target for line in _stretches(pair, paths)
+            ]
             for video in group.videos:
                 if video.id not in told and video.id != group.keep:
-                    rows.writerow((number, keep, keep, paths[video.id], *[""] * 9))
+                    lines.append((keep, paths[video.id], *[""] * 9))
                 first, *copies = group.paths(video)
                 whole = (0.0, video.duration)
-                rows.writerows(
-                    (number, keep, first, copy, *whole, *whole, 1.0, 1.0, 1.0, 1.0, False) for copy in copies
-                )
+                lines += [(first, copy, *whole, *whole, 1.0, 1.0, 1.0, 1.0, False) for copy in copies]
+            for line in lines:
+                rows.writerow((number, keep, *line, *(actions.get(str(path), "") for path in line[:2])))
         for pair in found.common:
             both = (index.catalogue.video(video) for video in (pair.query, pair.target))
             paths = {video.id: video.path for video in both if video is not None}
             if len(paths) == 2:
-                rows.writerows(("", "", *row) for row in _stretches(pair, paths))
+                rows.writerows(("", "", *row, "", "") for row in _stretches(pair, paths))
 
 
 def _stretches(pair: Pair, paths: dict[str, str]) -> Iterator[tuple[object, ...]]:

@@ -161,14 +161,20 @@ def _lenient_metadata() -> dict[str, Any]:
     return {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
 
 
+def moving_streams(container: InputContainer) -> list[VideoStream]:
+    """The video streams that are no cover art."""
+    from av.stream import Disposition
+
+    return [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+
+
 def _video_stream(container: InputContainer, path: AnyPath) -> VideoStream:
     """The stream to read: the largest video that is neither cover art nor beyond decoding."""
     from av.stream import Disposition
 
-    pictures = container.streams.video
-    moving = [stream for stream in pictures if not stream.disposition & Disposition.attached_pic]
+    moving = moving_streams(container)
     if not moving:
-        if pictures:
+        if container.streams.video:
             raise VideoError(path, "no video stream: the file holds only sound and a cover picture")
         if container.streams.audio:
             raise VideoError(path, "no video stream: the file holds only sound")

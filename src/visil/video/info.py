@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from visil.errors import VideoError
 from visil.video import images
-from visil.video.container import AnyPath, kind_of, open_video, plain_errors
+from visil.video.container import AnyPath, kind_of, moving_streams, open_video, plain_errors
 from visil.video.decoding import Decoder, declared_duration, frame_rate
 from visil.video.pictures import Converter, Size
 
@@ -34,6 +34,12 @@ class VideoInfo:
     bit_rate: int | None
     """Bits per second of the whole file."""
     has_audio: bool
+    videos: int = 1
+    """Moving pictures in the file; the first that can be read is what is looked at."""
+    sounds: int = 0
+    """Sound tracks."""
+    subtitles: int = 0
+    """Tracks of text."""
 
 
 def probe(path: AnyPath) -> VideoInfo:
@@ -68,6 +74,9 @@ def video_info(path: AnyPath, container: InputContainer, stream: VideoStream, di
         container=_container_name(container.format.name, Path(path).suffix),
         bit_rate=container.bit_rate or None,
         has_audio=bool(container.streams.audio),
+        videos=max(1, len(moving_streams(container))),
+        sounds=len(container.streams.audio),
+        subtitles=len(container.streams.subtitles),
     )
 
 

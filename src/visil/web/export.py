@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.collection.catalogue import Video
 from visil.collection.duplicates import Duplicates, Pair, group
 from visil.collection.index import Index
+from visil.collection.parts import AnyCatalogue
+from visil.collection.presence import held_files
 from visil.errors import UsageError, VideoError
 from visil.files import replacing
+from visil.footage.proof import Proof
 from visil.matching.localize import Segment
 from visil.web.sandbox import Decoder, Image
 
@@ -38,16 +42,20 @@ class OnceFailed:
 
 
 def export(index: Index, result: Path, file: Path, form: str, frames_at: FramesAt) -> None:
-    """Write a kept result as csv, json or html. Pairs judged "different" are out, those judged "same" are linked.
+    """Write a kept result as csv, json, html or its plan, with what people have judged since.
 
     ``frames_at`` decodes the pictures of an HTML report.
     """
     kept = json.loads(result.read_text("utf-8"))
-    found = as_judged(index, kept)
+    found = as_judged(index.catalogue, kept)
     if form == "csv":
         from visil.report.tables import write_csv
 
         write_csv(index, found, file)
+    elif form == "plan":
+        from visil.collection.plan_file import write_plan
+
+        write_plan(found.groups, file)
     elif form == "html":
         from visil.report.html import write_report
 
@@ -56,22 +64,27 @@ def export(index: Index, result: Path, file: Path, form: str, frames_at: FramesA
         with replacing(file) as fresh:
             fresh.write_text(json.dumps(found.to_dict()), "utf-8")
     else:
-        raise UsageError(f"duplicates are exported as csv, json or html, not {form}")
+        raise UsageError(f"duplicates are exported as csv, json, html or plan, not {form}")
 
 
-def as_judged(index: Index, kept: dict[str, Any]) -> Duplicates:
-    """Group the pairs of a kept result again, without comparing anything again."""
-    said = index.catalogue.verdicts()
-    videos = {video.number: video for video in index.catalogue.videos()}
+def as_judged(catalogue: AnyCatalogue, kept: dict[str, Any]) -> Duplicates:
+    """Group the pairs of a kept result again, as people have judged and files are now; nothing is compared again."""
+    said = catalogue.verdicts()
+    videos = {video.number: video for video in catalogue.videos()}
     numbers = {video.id: video.number for video in videos.values()}
     pairs: dict[tuple[int, int], Pair] = {}
-    for raw in [*(pair for one in kept["groups"] for pair in one["pairs"]), *kept["common"]]:
+    for raw in pairs_in(kept):
         a, b = raw["query"], raw["target"]
-        if a == b or a not in numbers or b not in numbers or said.get(_key(a, b)) == "different":
+        if a == b or a not in numbers or b not in numbers or said.get(key(a, b)) == "different":
             continue
         pairs[numbers[a], numbers[b]] = _pair(raw)
-    same = {key for key, verdict in said.items() if verdict == "same"}
-    return group(videos, pairs, same, _copies(index, videos))
+    same = {both for both, verdict in said.items() if verdict == "same"}
+    return group(videos, pairs, same, _copies(catalogue, videos), partial(held_files, catalogue))
+
+
+def pairs_in(kept: dict[str, Any]) -> list[dict[str, Any]]:
+    """All pairs of a kept result."""
+    return [*(pair for one in kept["groups"] for pair in one["pairs"]), *kept["common"]]
 
 
 def _pair(raw: dict[str, Any]) -> Pair:
@@ -88,19 +101,21 @@ def _pair(raw: dict[str, Any]) -> Pair:
     return Pair(
         *(raw["query"], raw["target"], raw["score"], raw["confidence"], segments, raw["verdict"]),
         common=False,
+        proof=Proof.from_dict(raw["proof"], "query", "target") if raw.get("proof") else None,
     )
 
 
-def _copies(index: Index, videos: dict[int, Video]) -> dict[str, list[str]]:
+def _copies(catalogue: AnyCatalogue, videos: dict[int, Video]) -> dict[str, list[str]]:
     """Files with the same bytes that are still there."""
     ids = {video.id for video in videos.values()}
     there = {
         video: [path for path, _ in files if os.path.lexists(path)]
-        for video, files in index.catalogue.copies().items()
+        for video, files in catalogue.copies().items()
         if video in ids
     }
     return {video: paths for video, paths in there.items() if len(paths) > 1}
 
 
-def _key(a: str, b: str) -> tuple[str, str]:
+def key(a: str, b: str) -> tuple[str, str]:
+    """How verdicts name a pair."""
     return (a, b) if a < b else (b, a)

@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from visil.errors import os_reason
+from visil.errors import os_reason, printable
 from visil.kernels.cores import usable_cores
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
+from visil.web.export import as_judged, key, pairs_in
 from visil.web.library import Library, iso
 from visil.web.problems import Problem
 from visil.web.settings import Settings
@@ -266,20 +267,41 @@ def _with_addresses(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def duplicates_with_videos(library: Library, result: dict[str, Any]) -> dict[str, Any]:
-    """Groups with at least one video left in them, each pair with what people have said of it since."""
+    """What was found, as files are now and people have judged since: what an export says too.
+
+    Pairs that someone judged "different" are apart, so that it can be taken back.
+    """
     known, said = library.snapshot().by_id, library.catalogue.verdicts()
+    found = as_judged(library.catalogue, result)
 
     def judged(pair: dict[str, Any]) -> dict[str, Any]:
-        low, high = sorted((pair["query"], pair["target"]))
-        return {**pair, "judgement": said.get((low, high))}
-
-    def present(pair: dict[str, Any]) -> bool:
-        return pair["query"] in known and pair["target"] in known
+        return {**pair, "judgement": said.get(key(pair["query"], pair["target"]))}
 
     groups = []
-    for group in result["groups"]:
-        videos = [{**known[one["id"]].to_dict(), **one} for one in group["videos"] if one["id"] in known]
-        pairs = [judged(pair) for pair in group["pairs"] if present(pair)]
-        if len(videos) > 1 or (videos and len(group["videos"]) == 1):
-            groups.append({"id": group["id"], "videos": videos, "pairs": pairs})
-    return {"groups": groups, "common": [judged(pair) for pair in result["common"] if present(pair)]}
+    for number, group in enumerate(found.groups, 1):
+        videos = [
+            {
+                **known[video.id].to_dict(),
+                "keep": group.kept(video),
+                "why": printable(group.note(video)),
+                "missing": group.missing(video),
+            }
+            for video in group.videos
+            if video.id in known
+        ]
+        pairs = [judged(pair.to_dict()) for pair in group.pairs if pair.query != pair.target]
+        files = [_printable_paths(file.to_dict()) for video in group.videos for file in group.plan(video)]
+        groups.append({"id": number, "videos": videos, "pairs": pairs, "files": files})
+    apart = [
+        judged(pair)
+        for pair in pairs_in(result)
+        if said.get(key(pair["query"], pair["target"])) == "different"
+        and {pair["query"], pair["target"]} <= known.keys()
+    ]
+    common = [judged(pair.to_dict()) for pair in found.common]
+    return {"groups": groups, "common": common, "different": apart}
+
+
+def _printable_paths(file: dict[str, Any]) -> dict[str, Any]:
+    held = file["footage_in"]
+    return file | {"path": printable(file["path"]), "footage_in": held and printable(held)}

@@ -21,7 +21,13 @@ from visil.web.library import NO_VIDEO, iso
 from visil.web.problems import RESPONSES, Problem
 from visil.web.service import Service, caller
 
-EXPORTS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8"}
+EXPORTS = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "html": "text/html; charset=utf-8",
+    "plan": "text/csv; charset=utf-8",
+}
+NAMES = {"plan": "plan.csv"}
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
 Matrix = Literal["frame_matrix", "output_matrix"]
 LASTING = {"Cache-Control": "private, max-age=86400"}
@@ -120,7 +126,7 @@ def routes(service: Service) -> APIRouter:
         summary="What was found last as a file, with what people have said since",
     )
     async def export(
-        request: Request, form: Annotated[Literal["csv", "json", "html"], Query(alias="format")]
+        request: Request, form: Annotated[Literal["csv", "json", "html", "plan"], Query(alias="format")]
     ) -> Response:
         service.searches.take(caller(request))
         last = await service.look_up(service.jobs.store.latest_done, "duplicates")
@@ -138,7 +144,7 @@ def routes(service: Service) -> APIRouter:
         return FileResponse(
             file,
             media_type=EXPORTS[form],
-            filename=f"duplicates.{form}",
+            filename=NAMES.get(form, f"duplicates.{form}"),
             headers={"Content-Security-Policy": REPORT_POLICY},
             background=BackgroundTask(file.unlink, missing_ok=True),
         )

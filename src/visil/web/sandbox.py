@@ -276,6 +276,9 @@ def _info(header: dict[str, Any]) -> VideoInfo:
         container=str(told["container"]),
         bit_rate=None if told["bit_rate"] is None else int(told["bit_rate"]),
         has_audio=bool(told["has_audio"]),
+        videos=int(told["videos"]),
+        sounds=int(told["sounds"]),
+        subtitles=int(told["subtitles"]),
     )
 
 

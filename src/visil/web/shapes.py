@@ -248,3 +248,4 @@ class Duplicates(BaseModel):
     made: str
     groups: list[dict[str, Any]]
     common: list[dict[str, Any]]
+    different: list[dict[str, Any]]

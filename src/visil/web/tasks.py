@@ -19,6 +19,7 @@ from visil.collection.identity import stamp_of
 from visil.collection.selection import Selection
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, printable
+from visil.footage.proof import Prover
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
 from visil.plots.times import duration as duration_words
@@ -168,20 +169,18 @@ class Tasks:
 
     def duplicates(self, min_confidence: float, tell: Teller) -> dict[str, Any]:
         """Groups of videos that share footage, by id, with why each is worth keeping or not."""
-        found = self.index.find_duplicates(
-            min_confidence, progress=lambda done, total, _: tell(done, total, "videos")
-        )
-        groups = []
-        for number, group in enumerate(found.groups, 1):
-            why = {**group.notes, group.keep: group.reason}
-            kept = {group.keep, *group.also}
-            videos = [
-                {"id": video.id, "keep": video.id in kept, "why": printable(why.get(video.id, ""))}
-                for video in group.videos
-            ]
-            groups.append({"id": number, "videos": videos, "pairs": [pair.to_dict() for pair in group.pairs]})
-        common = [pair.to_dict() for pair in found.common]
-        return {"groups": groups, "common": common, "min_confidence": min_confidence}
+        with (
+            Decoders(self.limits) as decoders,
+            Decoder(self.limits) as pictures,
+            tell.ending(decoders.kill),
+        ):
+            found = self.index.find_duplicates(
+                min_confidence,
+                progress=lambda done, total, _: tell(done, total, "videos"),
+                prove=Prover(decoders.stream, pictures.frames_at),
+                proving=lambda done, total: tell(done, total, "videos"),
+            )
+        return {**found.to_dict(), "min_confidence": min_confidence}
 
     def add(self, path: str, roots: list[Path], tell: Teller) -> dict[str, Any]:
         """Add a file or folder; files that links lead to outside the roots are left out."""

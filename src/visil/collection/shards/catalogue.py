@@ -237,6 +237,11 @@ class ShardedCatalogue:
         found = {path for some in self._members.ask_each("paths", video) for path in some}
         return sorted(found, key=os.fsencode)
 
+    def files(self, video: str) -> list[tuple[str, Stamp, bool]]:
+        """Every file that holds a video, by path: (path, its stamp when added, whether it is a reference)."""
+        found = {file[0]: file for some in self._members.ask_each("files", video) for file in some}
+        return [found[path] for path in sorted(found, key=os.fsencode)]
+
     def copies(self) -> dict[str, list[tuple[str, bool]]]:
         """The videos that several files hold, in the order in which they came."""
         found: dict[str, list[tuple[str, bool]]] = {}

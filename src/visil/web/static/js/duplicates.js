@@ -18,6 +18,11 @@ export const title = "Duplicates";
 const AT_ONCE = 20;
 /** Pairs of common footage that are listed, the first. */
 const MOST_COMMON = 40;
+/** Format, name of the file, words on the button. */
+const EXPORTS = [
+  ["csv", "duplicates.csv", "Export CSV"], ["json", "duplicates.json", "Export JSON"], ["html", "duplicates.html", "Export HTML"],
+  ["plan", "plan.csv", "Export plan"],
+];
 const SURE = [[0.5, "50%: everything likely"], [0.7, "70%"], [0.9, "90%: copies"], [0.99, "99%: hardly a doubt"]];
 
 export async function show(root, { params, signal, session }) {
@@ -26,8 +31,8 @@ export async function show(root, { params, signal, session }) {
   const look = h("button", { class: "main" }, "Look for duplicates");
   const form = h("form", { class: "fields" },
     h("label", {}, h("span", {}, "Lowest confidence"), sure), look,
-    h("div", { class: "exports", hidden: true }, ["csv", "json", "html"].map((format) =>
-      h("a", { class: "button", href: `api/duplicates/export?format=${format}`, download: `duplicates.${format}` }, `Export ${format.toUpperCase()}`))));
+    h("div", { class: "exports", hidden: true }, EXPORTS.map(([format, name, words]) =>
+      h("a", { class: "button", href: `api/duplicates/export?format=${format}`, download: name }, words))));
   root.append(form, body);
 
   const run = async (id) => {
@@ -82,24 +87,26 @@ function nothingYet(videos) {
 function drawn(found) {
   const { groups } = found;
   const common = found.common ?? [];
+  const different = found.different ?? [];
   const videos = groups.reduce((sum, group) => sum + group.videos.length, 0);
   const said = groups.length ? `${count(groups.length, "group")} with ${count(videos, "video")}` : "No two videos share footage of their own.";
   announce(said);
   const list = h("div", { class: "groups" });
   return [
     h("p", { class: "faint" }, `${said}${found.made ? ` · found ${when(found.made)}` : ""}`),
-    groups.length > 0 && h("p", { class: "faint" }, "Videos marked “keep” are a suggestion: everything in the others is also in one that is kept. Your verdicts are used the next time you look for duplicates."),
+    groups.length > 0 && h("p", { class: "faint" }, "Every file is marked keep or drop. A file is marked drop only where another has the same bytes, or was shown, picture by picture, to hold all of it. Nothing is deleted: export the plan, review it, and carry it out with visil apply."),
     list, unfolding(list, groups),
-    common.length > 0 && commonFootage(common),
+    common.length > 0 && pairList(common, `Common footage: ${count(common.length, "pair")} that share only an intro, a jingle or a few seconds`),
+    different.length > 0 && pairList(different, `Not a match: ${count(different.length, "pair")} that someone judged different`),
   ];
 }
 
 /** Pairs outside the groups; who they are is asked for when someone unfolds them. */
-function commonFootage(pairs) {
+function pairList(pairs, words) {
   const shown = pairs.slice(0, MOST_COMMON);
   const list = h("ul", { class: "pairs" });
   const box = h("details", { class: "sheet" },
-    h("summary", {}, `Common footage: ${count(pairs.length, "pair")} that share only an intro, a jingle or a few seconds`),
+    h("summary", {}, words),
     list,
     pairs.length > MOST_COMMON && h("p", { class: "faint" }, `… and ${count(pairs.length - MOST_COMMON, "pair")} more: the export has all.`));
   box.addEventListener("toggle", async () => {
@@ -136,7 +143,7 @@ function groupSection(group, number) {
   const rows = pairs.slice(0, MOST_PAIRS).map((pair) => pairRow(pair, place));
   return h("section", { class: "sheet group", "aria-labelledby": `group-${number}` },
     h("h2", { id: `group-${number}`, tabindex: "-1" }, `Group ${number}: ${count(group.videos.length, "video")}`),
-    h("ul", { class: "cards" }, group.videos.map((video, i) => card(video, i + 1))),
+    h("ul", { class: "cards" }, group.videos.map((video, i) => card(video, i + 1, (group.files ?? []).filter((file) => file.id === video.id)))),
     rows.length > 0 && h("h3", {}, "What they share"),
     rows.length > 0 && h("ul", { class: "pairs" }, rows.slice(0, OPEN_PAIRS)),
     rows.length > OPEN_PAIRS && h("details", {},
@@ -146,13 +153,15 @@ function groupSection(group, number) {
     rows.length === 0 && h("p", { class: "faint" }, "The same bytes in every file, or together because someone said so."));
 }
 
-function card(video, number) {
+function card(video, number, files) {
   return h("li", { class: video.keep ? "card keep" : "card" },
     thumbnail({ kind: "video", id: video.id }, early(video.duration)),
     h("div", { class: "what" },
       video.keep && h("p", { class: "badge keep" }, video.why ? `keep: ${video.why}` : "keep"),
+      !video.keep && h("p", { class: "badge" }, video.missing ? "gone" : "drop"),
       named(video, number), facts({ ...video, added: null }),
       !video.keep && video.why && h("p", { class: "note" }, bdi(video.why)),
+      files.length > 1 && h("ul", { class: "files" }, files.map((file) => h("li", { class: "note" }, `${file.action}: `, bdi(file.path)))),
       h("p", {}, h("a", { href: address("search", { video: video.id }), "aria-label": `Find more like ${video.name}` }, "find more"))));
 }
 

@@ -1,0 +1,104 @@
+"""A plan as a file that people read, change and hand back: one row a file, as CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from visil.collection.plan import PlannedFile
+from visil.errors import UsageError, printable
+from visil.files import replacing
+
+if TYPE_CHECKING:
+    from visil.collection.duplicates import Group
+
+COLUMNS = ("group", "action", "path", "reason", "footage_in", "bytes", "id")
+ACTIONS = ("keep", "drop", "missing")
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """A file of a plan, and the number of its group."""
+
+    group: int
+    file: PlannedFile
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON says it."""
+        return {"group": self.group, **self.file.to_dict()}
+
+
+def rows_of(groups: Iterable[Group]) -> Iterator[PlanRow]:
+    """What to do with every file of some groups."""
+    for number, group in enumerate(groups, 1):
+        for video in group.videos:
+            yield from (PlanRow(number, file) for file in group.plan(video))
+
+
+def write_plan(groups: Iterable[Group], path: str | os.PathLike[str]) -> None:
+    """One row a file; JSON where the name ends so, else CSV, names in the bytes that they have on disk."""
+    rows = [row.to_dict() for row in rows_of(groups)]
+    with replacing(path) as fresh:
+        if _is_json(path):
+            fresh.write_text(json.dumps({"files": rows}, indent=1), "utf-8")
+            return
+        with fresh.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+            table = csv.DictWriter(file, COLUMNS)
+            table.writeheader()
+            table.writerows(rows)
+
+
+def read_plan(path: str | os.PathLike[str]) -> list[PlanRow]:
+    """The rows of a plan, or of what ``visil duplicates --json`` printed; a UsageError where it is neither."""
+    try:
+        text = Path(path).read_text("utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise UsageError(f"{printable(os.fspath(path))}: cannot be read: {error.strerror}") from error
+    try:
+        if text.lstrip()[:1] in ("{", "["):
+            raw = list(_from_json(json.loads(text)))
+        else:
+            table = csv.DictReader(text.removeprefix("\ufeff").splitlines(keepends=True))
+            raw = list(table)
+        return [_row(one) for one in raw]
+    except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+        raise UsageError(
+            f"{printable(os.fspath(path))}: is not a plan: {_what_is_wrong(error)}; "
+            "`visil duplicates INDEX --plan FILE` writes one"
+        ) from error
+
+
+def _from_json(document: Any) -> Iterator[dict[str, Any]]:
+    if "files" in document:
+        yield from document["files"]
+        return
+    for number, group in enumerate(document["groups"], 1):
+        yield from ({"group": number, **file} for file in group["files"])
+
+
+def _row(raw: dict[str, Any]) -> PlanRow:
+    action = str(raw["action"] or "").strip().lower()
+    if action not in ACTIONS:
+        raise ValueError(f"an action is keep, drop or missing, not {action!r}")
+    path, inside = str(raw["path"] or ""), raw.get("footage_in") or None
+    if not path:
+        raise ValueError("a row names no file")
+    size = int(raw.get("bytes") or 0)
+    file = PlannedFile(
+        *(str(raw["id"] or ""), path, action, str(raw.get("reason") or "")),  # type: ignore[arg-type]
+        *(None if inside is None else str(inside), size),
+    )
+    return PlanRow(int(raw.get("group") or 0), file)
+
+
+def _what_is_wrong(error: Exception) -> str:
+    return f"it has no column {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+
+
+def _is_json(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix.lower() == ".json"

@@ -1,0 +1,54 @@
+"""Whether the files that a collection knows are there, and still hold what they held when they were added."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from visil.collection.identity import Stamp, content_id, stamp_of
+from visil.errors import VideoError
+
+if TYPE_CHECKING:
+    from visil.collection.parts import AnyCatalogue
+
+State = Literal["there", "missing", "changed"]
+
+
+@dataclass(frozen=True)
+class HeldFile:
+    """A file of a video, as it is now."""
+
+    path: str
+    reference: bool
+    """Whether it was added as one that others are compared against."""
+    state: State = "there"
+    bytes: int = 0
+    modified_ns: int = 0
+    inode: tuple[int, int] | None = None
+    """The same for two names of one file."""
+    link: bool = False
+    """Whether the name is a symbolic link."""
+    folder: bool = False
+    """Whether it is a folder of images."""
+
+
+def held_files(catalogue: AnyCatalogue, video: str) -> list[HeldFile]:
+    """Every file that held a video when it was last added, by path."""
+    return [look(path, stamp, video, reference) for path, stamp, reference in catalogue.files(video)]
+
+
+def look(path: str, stamp: Stamp, video: str, reference: bool = False) -> HeldFile:
+    """A file as it is; one with other times but as many bytes is read, since it may only have been touched."""
+    try:
+        status, link = os.stat(path), os.path.islink(path)
+        now = stamp_of(Path(path))
+        held = now == stamp or (now.size == stamp.size and content_id(Path(path)) == video)
+    except (OSError, ValueError, VideoError):
+        return HeldFile(path, reference, "missing", stamp.size, stamp.modified_ns)
+    return HeldFile(
+        *(path, reference, "there" if held else "changed", now.size, now.modified_ns),
+        *((status.st_dev, status.st_ino), link, stat.S_ISDIR(status.st_mode)),
+    )

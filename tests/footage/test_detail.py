@@ -1,0 +1,112 @@
+"""Which of two files is finer, on real files: upscales and recoded copies never win by pixels or bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from footage.scenes import Frames, enlarged
+from synthetic import write_video
+from visil.demo import photograph, render_scene
+from visil.footage.detail import Finer, Shown, finer, steepness
+from visil.video import frames_at, probe
+
+FPS = 4
+SECONDS = 3
+MOMENTS = [(time, time) for time in (0.25, 0.75, 1.25, 1.75, 2.25)]
+
+Make = Callable[[str], Shown]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """Files of one scene, each made when first asked for."""
+    folder = tmp_path_factory.mktemp("files")
+    original = list(render_scene(photograph("chelsea"), SECONDS, FPS, (240, 180)))
+    made: dict[str, Shown] = {}
+
+    def write(name: str, frames: Frames, **how: object) -> Shown:
+        path = str(write_video(folder / f"{name}.mp4", frames, FPS, **how))  # type: ignore[arg-type]
+        made[name] = Shown(path, probe(path), Path(path).stat().st_size, SECONDS)
+        return made[name]
+
+    def of(name: str) -> Frames:
+        """The frames of a file that was made: what a copy of it starts from."""
+        times = [(i + 0.5) / FPS for i in range(SECONDS * FPS)]
+        return frames_at(make_one(name).path, times, make_one(name).height)
+
+    def make_one(name: str) -> Shown:
+        if name in made:
+            return made[name]
+        match name:
+            case "original":
+                return write(name, original, options={"crf": "20"})
+            case "recoded well":
+                return write(name, of("original"), options={"crf": "12"})
+            case "recoded badly":
+                return write(name, of("original"), options={"crf": "34"})
+            case "bad, then recoded well":
+                return write(name, of("recoded badly"), options={"crf": "10"})
+            case "enlarged":
+                return write(name, enlarged(of("original"), 2), options={"crf": "14"})
+            case "reduced":
+                return write(name, enlarged(of("original"), 0.5), options={"crf": "14"})
+            case "reduced and enlarged":
+                return write(name, enlarged(of("reduced"), 4), options={"crf": "14"})
+            case "MPEG-4":
+                return write(name, of("original"), codec="mpeg4", options={"b": "150000", "qmax": "31"})
+        raise AssertionError(name)
+
+    return make_one
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "clearly"),
+    [
+        ("original", "recoded badly", True),
+        ("original", "enlarged", False),
+        ("original", "reduced", True),
+        ("original", "reduced and enlarged", True),
+        ("original", "MPEG-4", None),
+        ("original", "recoded well", False),
+        ("recoded badly", "bad, then recoded well", False),
+        ("original", "bad, then recoded well", None),
+        ("enlarged", "reduced", True),
+    ],
+)
+def test_detail_that_is_there_wins(better: str, worse: str, clearly: bool | None, make: Make) -> None:
+    one, two = make(better), make(worse)
+    found = finer(one, two, MOMENTS, frames_at)
+    turned = finer(two, one, MOMENTS, frames_at)
+    assert found.which in ("first", None)
+    assert turned.which in ("second", None), "whichever comes first"
+    if clearly is not None:
+        assert found.clearly == clearly
+        assert found.which == "first" or not clearly
+
+
+def test_files_that_bits_and_pixels_would_prefer(make: Make) -> None:
+    """What the test above is about: the worse files are the larger ones."""
+    original = make("original")
+    for name in ("recoded well", "enlarged", "bad, then recoded well", "reduced and enlarged"):
+        assert make(name).bytes > 1.2 * (make("recoded badly") if name.startswith("bad") else original).bytes
+    assert make("reduced and enlarged").height > 1.5 * original.height
+
+
+def test_a_file_is_not_finer_than_itself(make: Make) -> None:
+    assert finer(make("original"), make("original"), MOMENTS, frames_at) == Finer(None, False)
+    assert finer(make("original"), make("enlarged"), [], frames_at) == Finer(None, False)
+
+
+def test_steepness_is_a_logarithm_of_slopes_at_common_edges() -> None:
+    sharp = np.zeros((40, 40), np.float32)
+    sharp[:, 20:] = 100
+    soft = sharp.copy()
+    soft[:, 19:22] = np.array([25, 50, 75], np.float32)
+    # At the one column of edges that both have, 100 levels against 25.
+    assert steepness(sharp, soft) == pytest.approx(np.log(4), abs=0.01)
+    assert steepness(soft, sharp) == pytest.approx(-np.log(4), abs=0.01)
+    assert steepness(sharp, np.zeros_like(sharp)) == 0.0

@@ -1,0 +1,146 @@
+"""Two files compared for certain: what only one has, and what cannot be read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from footage.scenes import FPS, Frames, shots
+from synthetic import write_video
+from visil.errors import VideoError
+from visil.footage import proof as module
+from visil.footage.miniatures import MOST_BYTES, SIDE, rate_for, read_miniatures
+from visil.footage.proof import File, Proof, Prover
+
+FILM = shots(4, 4)
+WHOLE = [((0.0, 4.0), (0.0, 4.0))]
+
+
+def file(path: Path) -> File:
+    return File(str(path), 4.0, path.stat().st_size)
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, File]:
+    folder = tmp_path_factory.mktemp("films")
+    grey = [np.repeat(frame.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8) for frame in FILM]
+    doubled = [frame for frame in FILM for _ in range(2)]
+    other = shots(5, 4)
+    return {
+        "plain": file(write_video(folder / "plain.mp4", FILM, FPS)),
+        "sound": file(write_video(folder / "sound.mp4", FILM, FPS, sound=True)),
+        "grey": file(write_video(folder / "grey.mp4", grey, FPS)),
+        "smooth": file(write_video(folder / "smooth.mp4", doubled, 2 * FPS)),
+        "two": file(two_videos(folder / "two.mkv", FILM, other)),
+        "gone": File(str(folder / "gone.mp4"), 4.0, 10),
+    }
+
+
+def two_videos(path: Path, first: Frames, second: Frames) -> Path:
+    """A file with two video streams, the first of which is the one that is read."""
+    import av
+
+    with av.open(str(path), "w") as container:
+        streams = [container.add_stream("libx264", rate=FPS, options={"crf": "18"}) for _ in range(2)]
+        for stream in streams:
+            assert isinstance(stream, av.VideoStream)
+            stream.height, stream.width = first[0].shape[:2]
+            stream.pix_fmt = "yuv420p"
+        for images in zip(first, second, strict=True):
+            for stream, image in zip(streams, images, strict=True):
+                assert isinstance(stream, av.VideoStream)
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        for stream in streams:
+            assert isinstance(stream, av.VideoStream)
+            container.mux(stream.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "only"),
+    [
+        ("sound", "has sound"),
+        ("two", "holds a second video, which was not compared"),
+        ("smooth", "has 16 frames a second"),
+        ("plain", None),
+    ],
+)
+def test_what_a_file_has_that_another_has_not(kind: str, only: str | None, films: dict[str, File]) -> None:
+    found = Prover().prove(films[kind], films["plain"], WHOLE)
+    assert found.first_in_second.whole
+    assert found.second_in_first.whole
+    assert (found.first_only, found.second_only) == (only, None)
+    turned = Prover().prove(films["plain"], films[kind], WHOLE)
+    assert (turned.first_only, turned.second_only) == (None, only)
+    assert turned.turned() == replace(found, **{name: getattr(turned.turned(), name) for name in MEASURED})
+
+
+MEASURED = ("first_in_second", "second_in_first", "finer")
+
+
+def test_colour_that_is_lost_is_missed(films: dict[str, File]) -> None:
+    found = Prover().prove(films["plain"], films["grey"], WHOLE)
+    assert (found.first_only, found.second_only) == ("has more colour", None)
+
+
+def test_a_file_that_cannot_be_read_shows_nothing(films: dict[str, File]) -> None:
+    found = Prover().prove(films["plain"], films["gone"], WHOLE)
+    assert found.unread == f"{films['gone'].path}: no such file"
+    assert not found.first_in_second.whole
+    assert not found.second_in_first.whole
+
+
+def test_it_survives_json(films: dict[str, File]) -> None:
+    for proof in (
+        Prover().prove(films["sound"], films["plain"], WHOLE),
+        Prover().prove(films["sound"], films["gone"], WHOLE),
+        Proof(),
+    ):
+        told = json.loads(json.dumps(proof.to_dict("query", "target")))
+        assert set(told) >= {"query_in_target", "target_in_query", "finer", "clearly", "unread"}
+        assert told["query_in_target"].keys() == {"seconds", "of", "whole"}
+        read = Proof.from_dict(told, "query", "target")
+        assert read.to_dict() == proof.to_dict()
+
+
+def test_each_file_is_decoded_once(films: dict[str, File], monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def reading(path: str, *rest: object) -> object:
+        read.append(path)
+        return read_miniatures(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "read_miniatures", reading)
+    prover = Prover()
+    prover.prove(films["plain"], films["sound"], WHOLE)
+    prover.prove(films["grey"], films["plain"], WHOLE)
+    prover.prove(films["gone"], films["plain"], WHOLE)
+    prover.prove(films["gone"], films["sound"], WHOLE)
+    assert sorted(read) == sorted(films[name].path for name in ("plain", "sound", "grey", "gone"))
+    monkeypatch.setattr(module, "KEPT_BYTES", 0)
+    prover.prove(films["plain"], films["sound"], WHOLE)
+    prover.prove(films["grey"], films["sound"], WHOLE)
+    assert read.count(films["grey"].path) == 2, "there was no room to keep it"
+
+
+def test_longer_videos_get_fewer_pictures_and_the_longest_none(films: dict[str, File]) -> None:
+    assert rate_for(60) == 16
+    rates = [rate_for(60.0 * minutes) for minutes in range(0, 60 * 10, 20)]
+    assert [rate for rate in rates if rate is not None] == sorted(filter(None, rates), reverse=True)
+    assert rates[-1] is None
+    for minutes, rate in zip(range(0, 60 * 10, 20), rates, strict=True):
+        assert rate is None or 60 * minutes * rate * SIDE * SIDE <= MOST_BYTES
+    with pytest.raises(VideoError, match="too long to be compared"):
+        read_miniatures(films["plain"].path, 1e6)
+
+
+def test_a_file_that_grew_is_not_read_without_end(
+    films: dict[str, File], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("visil.footage.miniatures.MOST_BYTES", 16 * SIDE * SIDE)
+    with pytest.raises(VideoError, match="longer than it was"):
+        read_miniatures(films["plain"].path, 1.0)
