@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Index,
         IndexInfo,
         Pair,
+        PlannedFile,
         Problem,
         Selection,
         Video,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from visil.compare.loading import load
     from visil.compare.visil import ViSiL
     from visil.errors import IndexFolderError, ModelError, UsageError, VideoError, VisilError
+    from visil.footage.containment import Containment
+    from visil.footage.detail import Finer
+    from visil.footage.proof import Proof, Prover
     from visil.kernels.scoring import Best, Scorer
     from visil.matching.calibration import Calibration
     from visil.matching.localize import LocalizeConfig, Segment
@@ -52,8 +56,10 @@ _HOME = {
     "Best": "visil.kernels.scoring",
     "Calibration": "visil.matching.calibration",
     "Comparator": "visil.model.comparator",
+    "Containment": "visil.footage.containment",
     "Duplicates": "visil.collection",
     "Failure": "visil.collection",
+    "Finer": "visil.footage.detail",
     "Formula": "visil.model.formula",
     "Frames": "visil.video",
     "Group": "visil.collection",
@@ -65,7 +71,10 @@ _HOME = {
     "Match": "visil.matching.match",
     "ModelError": "visil.errors",
     "Pair": "visil.collection",
+    "PlannedFile": "visil.collection",
     "Problem": "visil.collection",
+    "Proof": "visil.footage.proof",
+    "Prover": "visil.footage.proof",
     "ReaderConfig": "visil.model.reader",
     "Sampling": "visil.video",
     "Scorer": "visil.kernels.scoring",
@@ -88,8 +97,10 @@ __all__ = [
     "Best",
     "Calibration",
     "Comparator",
+    "Containment",
     "Duplicates",
     "Failure",
+    "Finer",
     "Formula",
     "Frames",
     "Group",
@@ -101,7 +112,10 @@ __all__ = [
     "Match",
     "ModelError",
     "Pair",
+    "PlannedFile",
     "Problem",
+    "Proof",
+    "Prover",
     "ReaderConfig",
     "Sampling",
     "Scorer",

@@ -151,7 +151,8 @@ def duplicates(videos: list[Video], judged: dict[tuple[str, str], str]) -> dict[
         {
             **v,
             "keep": v is videos[4],
-            "why": "the largest picture" if v is videos[4] else "all of it is in 1",
+            "why": "more detail" if v is videos[4] else "all of it is in 1",
+            "missing": v is videos[6],
         }
         for v in videos[4:7]
     )
@@ -173,10 +174,17 @@ def duplicates(videos: list[Video], judged: dict[tuple[str, str], str]) -> dict[
             "id": n,
             "videos": [one, two, three],
             "pairs": [pair(one, two), pair(one, three), pair(two, three, "related")],
+            "files": [
+                {"id": one["id"], "action": "keep", "path": one["path"]},
+                {"id": one["id"], "action": "drop", "path": "/again/" + one["name"]},
+                {"id": two["id"], "action": "drop", "path": two["path"]},
+            ],
         }
         for n in range(45)
     ]
-    return {"groups": groups, "common": [pair(one, three, "related")], "made": "2024-05-02T10:00:00Z"}
+    different = [pair(one, two)] if "different" in judged.values() else []
+    common = [pair(one, three, "related")]
+    return {"groups": groups, "common": common, "different": different, "made": "2024-05-02T10:00:00Z"}
 
 
 def folder(path: str) -> dict[str, Any]:

@@ -130,10 +130,22 @@ def test_duplicates_judged_and_exported(serve: Serve, root: Path) -> None:
     assert "part of it.mkv" in page.text
     is_problem(server.http.get("/api/duplicates/export?format=exe"), 422)
 
+    plan = list(csv.DictReader(io.StringIO(server.http.get("/api/duplicates/export?format=plan").text)))
+    assert [(row["action"], row["path"]) for row in plan] == [
+        (file["action"], file["path"]) for file in group["files"]
+    ]
+    assert {row["footage_in"] for row in plan if row["action"] == "drop"} == {
+        str(root / "videos" / "cat.mp4")
+    }
+
     server.client.judge(pair["query"], pair["target"], "different")
-    (judged,) = server.http.get("/api/duplicates").json()["groups"][0]["pairs"]
-    assert judged["judgement"] == "different"
-    assert json.loads(server.http.get("/api/duplicates/export?format=json").text)["groups"] == []
+    judged = server.http.get("/api/duplicates").json()
+    assert (
+        judged["groups"]
+        == json.loads(server.http.get("/api/duplicates/export?format=json").text)["groups"]
+        == []
+    )
+    assert [one["judgement"] for one in judged["different"]] == ["different"], "so that it can be taken back"
     assert not list((server.folder / "serve" / "results").glob("*.csv"))
 
 

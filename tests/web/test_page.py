@@ -206,6 +206,10 @@ def test_groups_come_a_few_at_a_time_and_can_be_exported(opened: Open) -> None:
     page.get_by_role("button", name="Look for duplicates").click()
     says(page, "45 groups with 135 videos")
     assert page.locator(".group").count() == 20
+    first = page.locator(".group").first
+    assert first.locator(".badge").all_inner_texts() == ["keep: more detail", "drop", "gone"]
+    assert first.locator(".files li").all_inner_texts()[1].startswith("drop: /again/")
+    assert page.get_by_role("link", name="Export plan").get_attribute("download") == "plan.csv"
     page.get_by_role("button", name="Show 20 more of 45 groups").click()
     assert page.locator(".group").count() == 40
     with page.expect_download() as download:

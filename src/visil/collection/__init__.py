@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from visil.collection.duplicates import Duplicates, Group, Pair
     from visil.collection.index import Index
     from visil.collection.intake import AddProgress, AddReport
+    from visil.collection.plan import PlannedFile
     from visil.collection.search import Hit
     from visil.collection.selection import Selection
     from visil.collection.state import IndexInfo, Problem
@@ -26,6 +27,7 @@ _HOME = {
     "Index": "index",
     "IndexInfo": "state",
     "Pair": "duplicates",
+    "PlannedFile": "plan",
     "Problem": "state",
     "Selection": "selection",
     "Video": "catalogue",
@@ -42,6 +44,7 @@ __all__ = [
     "Index",
     "IndexInfo",
     "Pair",
+    "PlannedFile",
     "Problem",
     "Selection",
     "Video",
