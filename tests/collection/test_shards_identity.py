@@ -65,7 +65,7 @@ def test_any_split_gives_the_same_answers(shards: int, seed: int, few: int, refe
     with (
         tempfile.TemporaryDirectory() as name,
         patch("visil.collection.index.CANDIDATES", few),
-        patch("visil.collection.duplicates.CANDIDATES", few),
+        patch("visil.collection.pairs.CANDIDATES", few),
     ):
         write(Path(name, "one"), videos, MODEL, references=7)
         assert create(Path(name, "many"), shards, source=Path(name, "one")) == len(videos)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Location, Precision, RayAddress, choose_device, opened_over
+from visil.cli.options import (
+    AsJson,
+    Device,
+    Location,
+    Precision,
+    RayAddress,
+    Workers,
+    choose_device,
+    opened_over,
+)
 from visil.cli.output import check_folder, print_json, say_written
 from visil.cli.progress import duplicates_progress
 from visil.errors import printable
@@ -24,6 +33,7 @@ def duplicates(
     references: Annotated[
         bool, typer.Option("--references", help="Compare new files with reference folders only.")
     ] = False,
+    workers: Workers = None,
     ray: RayAddress = None,
     device: Device = None,
     precision: Precision = None,
@@ -64,6 +74,7 @@ def duplicates(
                 progress=progress,
                 prove=not quick,
                 proving=proving,
+                workers=workers,
             )
         if csv is not None:
             from visil.report.tables import write_csv

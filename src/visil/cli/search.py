@@ -15,12 +15,13 @@ from visil.cli.options import (
     Precision,
     RayAddress,
     Verdicts,
+    Workers,
     choose_device,
     opened_over,
 )
 from visil.cli.output import check_exports, print_json, say_written, stretch, write_exports
 from visil.cli.progress import count_progress
-from visil.errors import printable
+from visil.errors import VisilError, printable
 
 if TYPE_CHECKING:
     from visil.collection import Hit, Index
@@ -53,6 +54,7 @@ def search(
     ] = 0.0,
     verdict: Verdicts = None,
     export: Exports = None,
+    workers: Workers = None,
     ray: RayAddress = None,
     device: Device = None,
     precision: Precision = None,
@@ -71,14 +73,17 @@ def search(
         if first_look is not None:
             with count_progress("videos read for the first look", quiet=as_json) as progress:
                 collection.prepare_first_look(progress)
-        for query in named:
-            hits = collection.search(
-                *(query, k),
-                exhaustive=exhaustive,
-                first_look=first_look,
-                min_confidence=min_confidence,
-                verdicts=verdicts,
-            )
+        found = collection.search_many(
+            *(named, k),
+            workers=workers,
+            exhaustive=exhaustive,
+            first_look=first_look,
+            min_confidence=min_confidence,
+            verdicts=verdicts,
+        )
+        for query, hits in zip(named, found, strict=True):
+            if isinstance(hits, VisilError):
+                raise hits
             answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})
             if export:
                 relations += _relations(collection, query, hits)

@@ -102,6 +102,8 @@ class CandidateIndex:
         """Videos that are in it."""
         self.gone: set[int] = set()
         """Those among them that the collection no longer holds: nobody's neighbours."""
+        self.on_disk = False
+        """Whether the files hold what is here."""
         self._index: Any = None
 
     @property
@@ -124,6 +126,7 @@ class CandidateIndex:
             self.numbers = set(_spread(known["numbers"]))
             self._index = index
             self._look_into_lists()
+            self.on_disk = True
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return False
         return True
@@ -149,6 +152,7 @@ class CandidateIndex:
         fresh = self.folder / f".{name}.json"
         fresh.write_text(json.dumps(known), "utf-8")
         os.replace(fresh, self.folder / "frames.json")
+        self.on_disk = True
         for old in self.folder.glob("frames-*.faiss"):
             if old.name != name:
                 delete_unless_in_use(old)  # readers that have it mapped keep it until they close
@@ -176,6 +180,7 @@ class CandidateIndex:
         ids = (np.int64(number) << FRAME_BITS) + np.arange(len(vectors), dtype=np.int64)
         self._index.add_with_ids(vectors, ids)
         self.numbers.add(number)
+        self.on_disk = False
 
     @property
     def outgrown(self) -> bool:

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from visil.collection.groups import Shared, common_stretches, components, links
+from visil.collection.pairs import Listed, compared, worth_comparing
 from visil.collection.plan import Action, Advice, PlannedFile, advise
 from visil.collection.presence import HeldFile, held_files
 from visil.matching.localize import Segment
 
 if TYPE_CHECKING:
-    from visil.collection.background import Background
-    from visil.collection.candidates import Probes
     from visil.collection.catalogue import Video
-    from visil.collection.parts import AnyCatalogue, Parts
+    from visil.collection.parts import AnyCatalogue
     from visil.collection.search import Hit
+    from visil.collection.spread import Spread
     from visil.footage.proof import Proof, Prover
     from visil.matching.calibration import Verdict
-    from visil.model.features import VideoFeatures
     from visil.progress import OnCount, OnPairs
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-CANDIDATES = 40
-"""Videos that each video is compared with exactly, at the most."""
-
-TOGETHER = 16
-"""Videos whose probes travel in one call."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +143,7 @@ class Duplicates:
 
 
 def find_duplicates(
-    parts: Parts,
-    background: Background,
+    spread: Spread,
     *,
     min_confidence: float,
     new_against_references: bool = False,
@@ -165,34 +151,20 @@ def find_duplicates(
     prover: Prover | None = None,
     proving: OnCount | None = None,
 ) -> Duplicates:
-    """Compare each video with its candidates, where the later of the two is, then group.
+    """Compare each video of a collection with its candidates, then group.
 
     ``new_against_references`` compares only videos outside reference folders with those inside. Pairs that someone
     judged "different" are left out; those judged "same" are linked whatever was measured. Videos whose features cannot
     be read are left out with a warning. ``prover`` compares files picture by picture; without one only files with the
     same bytes may go.
     """
-    listed = _Listed(parts)
+    parts = spread.index.parts
+    listed = Listed(parts)
     said = parts.catalogue.verdicts()
-    worth = _worth_comparing(listed, new_against_references)
-
-    def compared(a: int) -> tuple[int, list[Hit]]:
-        videos, connection = listed.videos, parts.connection
-        undecided = [b for b in sorted(worth[a]) if key_of(videos[a], videos[b]) not in said]
-        if not undecided:
-            return a, []
-        query: VideoFeatures | None = connection.call(listed.place(a), "features", videos[a].id)
-        if query is None:
-            return a, []
-        common = background.beyond_typical(query)
-        chosen = parts.by_place(videos[b].number for b in undecided)
-        answers = connection.some("compare", {place: (query, common, some) for place, some in chosen.items()})
-        return a, [hit for hits in answers.values() for hit in hits]
-
+    worth = worth_comparing(spread, listed, new_against_references)
     found: dict[tuple[int, int], Pair] = {}
     total = len(listed.videos)
-    asking = (a for a in listed.videos if a in worth)
-    for a, hits in _at_once(parts.connection.at_once, compared, asking):
+    for a, hits in compared(spread, listed, worth, said):
         if progress is not None:
             progress(a - 1, total, len(found))
         for hit in sorted(hits, key=lambda hit: listed.places_of_ids[hit.id]):
@@ -204,72 +176,6 @@ def find_duplicates(
     same = {key for key, verdict in said.items() if verdict == "same"}
     files = partial(held_files, parts.catalogue)
     return group(listed.videos, found, same, copies, files, prover=prover, proving=proving)
-
-
-class _Listed:
-    """All videos of a collection, counted from 1 in the order in which they came.
-
-    Which of a pair is the query, and the order of groups, hang on that order, whichever parts the videos are in.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.videos = dict(enumerate(parts.catalogue.videos(), 1))
-        self.counts = {video.number: i for i, video in self.videos.items()}
-        self.places_of_ids = {video.id: i for i, video in self.videos.items()}
-
-    def place(self, i: int) -> int:
-        """Of the part that has a video."""
-        return next(iter(self.parts.by_place([self.videos[i].number])))
-
-    def batches(self, chosen: Iterable[int]) -> Iterator[list[int]]:
-        """Videos of one part at a time, a few together."""
-        places: dict[int, list[int]] = defaultdict(list)
-        for i in chosen:
-            places[self.place(i)].append(i)
-        for some in places.values():
-            for start in range(0, len(some), TOGETHER):
-                yield some[start : start + TOGETHER]
-
-
-def _worth_comparing(listed: _Listed, new_against_references: bool) -> dict[int, set[int]]:
-    """For each video, the later ones that it voted for or that voted for it."""
-    parts, videos = listed.parts, listed.videos
-
-    def voted(some: list[int]) -> list[tuple[int, int]]:
-        ids = [videos[i].id for i in some]
-        probes: list[Probes | None] = parts.connection.call(listed.place(some[0]), "probes", ids)
-        readable = [(i, one) for i, one in zip(some, probes, strict=True) if one is not None]
-        votes = parts.vote([one for _, one in readable], CANDIDATES + 1)
-        pairs = []
-        for (i, _), chosen in zip(readable, votes, strict=True):
-            for vote in chosen:
-                other = listed.counts.get(vote.number)
-                if other is None or other == i or (new_against_references and not videos[other].reference):
-                    continue
-                pairs.append((min(i, other), max(i, other)))
-        return pairs
-
-    asking = [i for i, video in videos.items() if not (new_against_references and video.reference)]
-    worth: dict[int, set[int]] = {}
-    for pairs in _at_once(parts.connection.at_once, voted, listed.batches(asking)):
-        for a, b in pairs:
-            worth.setdefault(a, set()).add(b)
-    return worth
-
-
-def _at_once(most: int, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Results in the order of the items, up to ``most`` of them under way."""
-    if most <= 1:
-        yield from map(work, items)
-        return
-    source = iter(items)
-    with ThreadPoolExecutor(most) as pool:
-        waiting = [pool.submit(work, item) for item in islice(source, most)]
-        while waiting:
-            first = waiting.pop(0)
-            yield first.result()
-            waiting += [pool.submit(work, item) for item in islice(source, 1)]
 
 
 def group(
@@ -386,8 +292,3 @@ def copies_in(catalogue: AnyCatalogue, new_against_references: bool) -> dict[str
         if len(there) > 1 and not (new_against_references and len({mark for _, mark in there}) == 1):
             found[video] = [path for path, _ in there]
     return found
-
-
-def key_of(a: Video, b: Video) -> tuple[str, str]:
-    """How verdicts name a pair."""
-    return (a.id, b.id) if a.id < b.id else (b.id, a.id)

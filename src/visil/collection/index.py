@@ -7,11 +7,11 @@ is asked of a collection that is one part goes straight through to it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -28,7 +28,7 @@ from visil.collection.selection import Selection
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.shards.parts import ShardedParts
 from visil.collection.state import IndexInfo
-from visil.errors import IndexFolderError, ModelError, UsageError
+from visil.errors import IndexFolderError, ModelError, UsageError, VisilError
 
 if TYPE_CHECKING:
     from visil.collection.adding import Decode
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from visil.collection.intake import AddReport, Engine, OnProgress
     from visil.collection.parts import AnyCatalogue, Parts
     from visil.collection.search import Hit
+    from visil.collection.spread import Spread
     from visil.collection.state import Problem
     from visil.collection.store import Features
     from visil.compare.visil import ViSiL
@@ -216,6 +217,10 @@ class Index:
             self._background = (count, self._sampled())
         return self._background[1]
 
+    def use_common(self, background: Background) -> None:
+        """Go by a sample of this collection that was made elsewhere, or just now."""
+        self._background = (len(self), background)
+
     def _sampled(self) -> Background:
         """From all parts together; which order videos came in, and where they are, makes no difference."""
         from visil.collection.background import SAMPLE, Background
@@ -289,6 +294,23 @@ class Index:
         path = next(filter(os.path.exists, self.catalogue.paths(hit.id)), None)
         return replace(hit, missing=True) if path is None else replace(hit, path=path)
 
+    def search_many(
+        self,
+        queries: Sequence[str | os.PathLike[str] | VideoFeatures],
+        k: int = 10,
+        *,
+        workers: int | None = None,
+        **options: Any,
+    ) -> Iterator[list[Hit] | VisilError]:
+        """:meth:`search` for each of many queries, with its options: the same answers, in order, as they are found.
+
+        On ``workers`` cores, by default on all. What is wrong with one query is its answer, and the others go on.
+        """
+        self.parts.follow(FRESH_S)
+        asked = [(query, k, options) for query in queries]
+        with self._spread(workers) as spread:
+            yield from spread.map(answered, asked, len(asked))
+
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
         """Features of a query; those of a video that is in the collection are not made again."""
         from visil.model.features import VideoFeatures
@@ -316,10 +338,15 @@ class Index:
         new_against_references: bool = False,
         progress: OnPairs | None = None,
         prove: Prover | bool = True,
+        workers: int | None = None,
     ) -> list[Group]:
-        """Groups of videos that share footage; ``prove`` as for :meth:`find_duplicates`."""
+        """Groups of videos that share footage, looked for on ``workers`` cores; all as for :meth:`find_duplicates`."""
         return self.find_duplicates(
-            min_confidence, new_against_references=new_against_references, progress=progress, prove=prove
+            min_confidence,
+            new_against_references=new_against_references,
+            progress=progress,
+            prove=prove,
+            workers=workers,
         ).groups
 
     def find_duplicates(
@@ -330,12 +357,14 @@ class Index:
         progress: OnPairs | None = None,
         prove: Prover | bool = True,
         proving: OnCount | None = None,
+        workers: int | None = None,
     ) -> Duplicates:
         """Groups, and the pairs that share only common footage.
 
         ``prove``: the files of likely copies are decoded and compared picture by picture, since only what is shown
         that way may go for another; False leaves that out, and only files with the same bytes may go. ``proving`` is
-        called with how many videos of groups are done with that, and of how many.
+        called with how many videos of groups are done with that, and of how many. Pairs are compared on ``workers``
+        cores, by default on all.
         """
         if not 0 <= min_confidence <= 1:
             raise UsageError(f"min_confidence must be from 0 to 1, not {min_confidence}")
@@ -344,15 +373,25 @@ class Index:
         prover = (Prover() if prove else None) if isinstance(prove, bool) else prove
         self.parts.follow(FRESH_S)
         self.refresh()
-        return find_duplicates(
-            self.parts,
-            self._sampled(),
-            min_confidence=min_confidence,
-            new_against_references=new_against_references,
-            progress=progress,
-            prover=prover,
-            proving=proving,
-        )
+        self.use_common(self._sampled())
+        with self._spread(workers) as spread:
+            return find_duplicates(
+                spread,
+                min_confidence=min_confidence,
+                new_against_references=new_against_references,
+                progress=progress,
+                prover=prover,
+                proving=proving,
+            )
+
+    def _spread(self, workers: int | None) -> Spread:
+        """To ask on so many cores, by default on all that this process may use."""
+        from visil.collection.spread import Spread
+        from visil.kernels.cores import usable_cores
+
+        if workers is not None and workers < 1:
+            raise UsageError(f"workers must be at least 1, not {workers}")
+        return Spread(self, workers or usable_cores())
 
     def video(self, id_or_path: str) -> Video:
         """A video of the collection by id, the beginning of its id, or path."""
@@ -386,3 +425,12 @@ class Index:
             return self.parts.verify(False, progress)
         with self.parts.changing():
             return self.parts.verify(True, progress)
+
+
+def answered(index: Index, asked: tuple[Any, int, dict[str, Any]]) -> list[Hit] | VisilError:
+    """What :meth:`Index.search` says, or what is wrong with the query."""
+    query, k, options = asked
+    try:
+        return index.search(query, k, **options)
+    except VisilError as error:
+        return error

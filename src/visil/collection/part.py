@@ -15,6 +15,7 @@ from visil.collection.candidate_cache import CandidateCache, clear_leftovers
 from visil.collection.candidates import NEIGHBOURS, Probes
 from visil.collection.first_look import FILE, FirstLook, clear_first_look
 from visil.collection.model import CollectionModel
+from visil.collection.recent_features import RecentFeatures
 from visil.collection.remote_objects import is_url
 from visil.collection.remote_storage import RemoteStorage
 from visil.collection.search import best_of, compared, hit_of, rank
@@ -57,6 +58,7 @@ class Part:
         self.chosen = CollectionModel(model, self.location, self.catalogue, self.writable)
         self._candidates: CandidateCache | None = None
         self._signs: FirstLook | None = None
+        self._recent: RecentFeatures | None = None
         self.transfers = Transfers(self.catalogue, self.store)
         try:
             self.settle_codes(codes, settle=codes is not None)
@@ -204,6 +206,10 @@ class Part:
         self._signs.refresh(save=self.storage.writable, progress=progress)
         return self._signs
 
+    def caches_on_disk(self) -> bool:
+        """Whether whoever opens this part in another process finds its candidates there."""
+        return not len(self) or self.candidates().on_disk
+
     def warm(self) -> None:
         """Load the network and map the candidate index, so that the first search does not have to."""
         if len(self):
@@ -253,12 +259,17 @@ class Part:
             found.append(None if features is None else Probes.of(features, 2 * len(features)))
         return found
 
+    def remember(self, wanted: bool) -> None:
+        """Whether features that were read are kept for the next who asks: while many videos are compared, each is
+        read many times. What changes on disk meanwhile is not seen."""
+        self._recent = RecentFeatures(self.store, self.model.device) if wanted else None
+
     def compare(
         self, query: VideoFeatures, common: Common | None, numbers: Sequence[int], k: int | None = None
     ) -> list[Hit]:
         """The query with some videos here, by number; the best ``k`` of them, or all, those unreadable left out."""
         videos = self.catalogue.numbered(sorted(numbers)).values()
-        matches = compared(self.model, self.store, query, videos, common)
+        matches = compared(self.model, self._recent or self.store, query, videos, common)
         hits = [hit_of(video, match) for video, match in matches]
         return hits if k is None else best_of(hits, k)
 
@@ -277,7 +288,7 @@ class Part:
     def features(self, video: str) -> VideoFeatures | None:
         """A video's features; None (and a warning) where they cannot be read, or it is not here any more."""
         known = self.catalogue.video(video)
-        return None if known is None else self.store.try_read(known)
+        return None if known is None else (self._recent or self.store).try_read(known)
 
     def middle_frames(self, numbers: Sequence[int]) -> dict[str, Tensor]:
         """One frame [R, C] of each of some videos, by id, those left out that are unreadable or blank."""

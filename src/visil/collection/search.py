@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video
+    from visil.collection.recent_features import RecentFeatures
     from visil.collection.store import Features
     from visil.compare.reading import Common
     from visil.compare.visil import ViSiL
@@ -56,7 +57,7 @@ def hit_of(video: Video, match: Match) -> Hit:
 
 def compared(
     model: ViSiL,
-    store: Features,
+    store: Features | RecentFeatures,
     query: VideoFeatures,
     videos: Iterable[Video],
     common: Common | None,

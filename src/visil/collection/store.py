@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,8 @@ class Features(ABC):
 
     def __init__(self, codes: Codes = "fp16") -> None:
         self.codes = codes
+        self.tell: Callable[[Video, IndexFolderError], None] | None = None
+        """Who is told that a video is left out; None: the log."""
         self._warned: set[str] = set()
 
     @abstractmethod
@@ -85,6 +87,9 @@ class Features(ABC):
         if video.id in self._warned:
             return
         self._warned.add(video.id)
+        if self.tell is not None:
+            self.tell(video, error)
+            return
         if len(self._warned) <= WARNINGS:
             logger.warning("%s is left out: %s", printable(video.path), error)
         elif len(self._warned) == WARNINGS + 1:

@@ -1,0 +1,83 @@
+"""`duplicates`, and `search` with many queries, over made videos: how they scale, and what they cost beside the engine.
+
+    python benchmarks/many_queries.py FOLDER --videos 400 --frames 60 --workers 1 2
+    python benchmarks/many_queries.py FOLDER --videos 10000 --device cuda
+
+On a processor, seconds by number of workers, and how many times one worker's work they do. With `--device cuda`, the
+seconds of the same pairs by the GPU's engine alone (S_f and CS_v, features on disk and in memory), and the times that
+each command takes of it. FOLDER keeps the collection: 7.2 MB a video of a thousand frames.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import visil
+from shared.made_videos import MadeVideos, make_collection
+from shared.results import keep
+
+Row = dict[str, Any]
+
+
+def timed(work: Any) -> tuple[Any, float]:
+    """What came out, and the seconds it took."""
+    started = time.perf_counter()
+    found = work()
+    return found, time.perf_counter() - started
+
+
+def rows_of(
+    index: visil.Index, asked: list[visil.VideoFeatures], workers: list[int], device: str
+) -> Iterator[Row]:
+    """Both commands with each number of workers; answers of all are the same as those of the first."""
+    first: dict[str, Any] = {}
+    for count in workers:
+        found, duplicates_s = timed(lambda count=count: index.find_duplicates(workers=count).to_dict())
+        hits, search_s = timed(lambda count=count: list(index.search_many(asked, 10, workers=count)))
+        listed = [[hit.to_dict() for hit in some] for some in hits]
+        row: Row = {
+            "device": device,
+            "workers": count,
+            "duplicates, s": duplicates_s,
+            "search, s": search_s,
+            "groups": len(found["groups"]),
+            "same answers": (found, listed) == first.setdefault("answers", (found, listed)),
+        }
+        base = first.setdefault("row", row)
+        row["duplicates, times the first"] = base["duplicates, s"] / duplicates_s
+        row["search, times the first"] = base["search, s"] / search_s
+        yield row
+
+
+def main() -> None:
+    """Measure and keep."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--videos", type=int, default=400)
+    parser.add_argument("--frames", type=int, default=60)
+    parser.add_argument("--queries", type=int, default=100)
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--keep", default="many_queries")
+    args = parser.parse_args()
+    made = MadeVideos(args.frames)
+    model = visil.load(device=args.device)
+    with visil.Index(args.folder / f"made-{args.videos}-{args.frames}", model=model) as index:
+        make_collection(index, made, args.videos)
+        asked = [made.query(number * args.videos // args.queries) for number in range(args.queries)]
+        rows = []
+        for row in rows_of(index, asked, args.workers, args.device):
+            rows.append(row)
+            print(row, flush=True)
+    about = {"videos": args.videos, "frames of a video": args.frames, "queries": args.queries}
+    keep(args.keep, {**about, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Which videos of a collection are worth comparing with each other, and what comparing them says.
+
+Each video votes for others, as a query does in a search; a pair is compared once, the earlier of the two as the query.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from visil.collection.candidates import Probes
+    from visil.collection.catalogue import Video
+    from visil.collection.index import Index
+    from visil.collection.parts import Parts
+    from visil.collection.search import Hit
+    from visil.collection.spread import Spread
+    from visil.model.features import VideoFeatures
+
+CANDIDATES = 40
+"""Videos that each video is compared with exactly, at the most."""
+
+TOGETHER = 16
+"""Videos that vote together."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A video, and others that it is to be compared with."""
+
+    place: int
+    """Of its part."""
+    id: str
+    others: list[int]
+    """Their numbers in the collection."""
+
+
+class Listed:
+    """All videos of a collection, counted from 1 in the order in which they came.
+
+    Which of a pair is the query, and the order of groups, hang on that order, whichever parts the videos are in.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.videos = dict(enumerate(parts.catalogue.videos(), 1))
+        self.counts = {video.number: i for i, video in self.videos.items()}
+        self.places_of_ids = {video.id: i for i, video in self.videos.items()}
+
+    def place(self, i: int) -> int:
+        """Of the part that has a video."""
+        return next(iter(self.parts.by_place([self.videos[i].number])))
+
+    def batches(self, chosen: Iterable[int]) -> list[tuple[int, list[int]]]:
+        """Videos of one part at a time, a few together, with the part's place."""
+        places: dict[int, list[int]] = defaultdict(list)
+        for i in chosen:
+            places[self.place(i)].append(i)
+        return [
+            (place, some[start : start + TOGETHER])
+            for place, some in places.items()
+            for start in range(0, len(some), TOGETHER)
+        ]
+
+
+def worth_comparing(spread: Spread, listed: Listed, new_against_references: bool) -> dict[int, set[int]]:
+    """For each video, the later ones that it voted for or that voted for it."""
+    videos = listed.videos
+    asking = [i for i, video in videos.items() if not (new_against_references and video.reference)]
+    batches = listed.batches(asking)
+    worth: dict[int, set[int]] = {}
+    items = ((place, [videos[i].id for i in some]) for place, some in batches)
+    for (_, some), votes in zip(batches, spread.map(voted, items, len(batches)), strict=True):
+        for i, chosen in zip(some, votes, strict=True):
+            for number in chosen:
+                other = listed.counts.get(number)
+                if other is None or other == i or (new_against_references and not videos[other].reference):
+                    continue
+                worth.setdefault(min(i, other), set()).add(max(i, other))
+    return worth
+
+
+def voted(index: Index, asked: tuple[int, list[str]]) -> list[list[int]]:
+    """The numbers of the videos that each of some videos of one part votes for; of one that cannot be read, none."""
+    place, ids = asked
+    probes: list[Probes | None] = index.parts.connection.call(place, "probes", ids)
+    readable = [one for one in probes if one is not None]
+    votes = iter(index.parts.vote(readable, CANDIDATES + 1))
+    return [[] if one is None else [vote.number for vote in next(votes)] for one in probes]
+
+
+def compared(
+    spread: Spread, listed: Listed, worth: dict[int, set[int]], decided: Collection[tuple[str, str]]
+) -> Iterator[tuple[int, list[Hit]]]:
+    """Each video that is worth comparing with others, by its count, and what was found; less pairs that are decided."""
+    videos = listed.videos
+    asked: dict[int, Compared] = {}
+    for a in videos:
+        others = [b for b in sorted(worth.get(a, ())) if key_of(videos[a], videos[b]) not in decided]
+        if others:
+            numbers = [videos[b].number for b in others]
+            asked[a] = Compared(listed.place(a), videos[a].id, numbers)
+    yield from zip(asked, spread.map(comparison, asked.values(), len(asked)), strict=True)
+
+
+def comparison(index: Index, asked: Compared) -> list[Hit]:
+    """What a video has in common with others of the collection; nothing, where it cannot be read."""
+    parts = index.parts
+    query: VideoFeatures | None = parts.connection.call(asked.place, "features", asked.id)
+    if query is None:
+        return []
+    common = index.common_here().beyond_typical(query)
+    chosen = parts.by_place(asked.others)
+    answers = parts.connection.some(
+        "compare", {place: (query, common, some) for place, some in chosen.items()}
+    )
+    return [hit for hits in answers.values() for hit in hits]
+
+
+def key_of(a: Video, b: Video) -> tuple[str, str]:
+    """How verdicts name a pair."""
+    return (a.id, b.id) if a.id < b.id else (b.id, a.id)

@@ -1,0 +1,142 @@
+"""Many questions on several cores: the same answers as one after another, whatever becomes of a worker."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import visil
+from toy_questions import killed, process, refused
+from visil.collection import spread
+from visil.collection.index import Index
+from visil.collection.spread import Spread
+from visil.compare.visil import ViSiL
+from visil.errors import UsageError, VisilError
+from visil.processes import available
+
+from .stored import fill, identity
+
+workers_needed = pytest.mark.skipif(not available(), reason="worker processes are for Linux")
+
+NAMES = [f"video {i}{' copy' if i % 3 == 0 else ''}" for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def plain() -> ViSiL:
+    """The default model, which can be sent to other processes."""
+    return visil.load()
+
+
+@pytest.fixture
+def index(plain: ViSiL, tmp_path: Path) -> Iterator[Index]:
+    with Index(tmp_path / "many.visil", model=plain) as opened:
+        fill(opened, NAMES)
+        opened.refresh()
+        yield opened
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are started with the first question."""
+    monkeypatch.setattr(spread, "PATIENCE_S", -1.0)
+    monkeypatch.setattr(spread, "WORTH_S", -1.0)
+    here = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(here))
+
+
+def until_workers_answer(asked: Spread, most: int = 200) -> list[tuple[int, int]]:
+    """So many questions that workers have taken over before the last."""
+    return list(asked.map(process, [(item, os.getpid()) for item in range(most)], most))
+
+
+@workers_needed
+@pytest.mark.usefixtures("impatient")
+def test_duplicates_and_searches_are_the_same_on_two_cores(index: Index) -> None:
+    alone = index.find_duplicates(workers=1)
+    assert len(alone.groups) > 5
+    assert index.find_duplicates(workers=2).to_dict() == alone.to_dict()
+    queries = [identity(name) for name in NAMES[:12]]
+    expected = [index.search(query, 5) for query in queries]
+    assert list(index.search_many(queries, 5, workers=2)) == expected
+
+
+@workers_needed
+@pytest.mark.usefixtures("impatient")
+def test_workers_take_over_and_answers_keep_their_order(index: Index) -> None:
+    with Spread(index, 2) as asked:
+        found = until_workers_answer(asked)
+        assert asked._workers is not None
+        forking = asked._workers._process
+    assert [item for item, _ in found] == list(range(200))
+    assert len({answering for _, answering in found}) == 3, "this process at first, then two others"
+    assert forking.poll() is not None, "and they are gone with their work"
+
+
+@workers_needed
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_is_killed_costs_nothing_but_time(index: Index) -> None:
+    with Spread(index, 2) as asked:
+        until_workers_answer(asked)
+        assert list(asked.map(killed, [os.getpid()] * 5, 5)) == [len(NAMES)] * 5
+
+
+@workers_needed
+@pytest.mark.usefixtures("impatient")
+def test_an_error_of_a_worker_is_raised_here(index: Index) -> None:
+    with Spread(index, 2) as asked:
+        until_workers_answer(asked)
+        with pytest.raises(UsageError, match=r"many\.visil: not 3"):
+            list(asked.map(refused, [3], 1))
+
+
+@workers_needed
+@pytest.mark.usefixtures("impatient")
+def test_a_video_that_cannot_be_read_is_named_once(index: Index, caplog: pytest.LogCaptureFixture) -> None:
+    index.store.path(identity(NAMES[2])).write_bytes(b"no features")
+    with caplog.at_level(logging.WARNING):
+        found = index.find_duplicates(workers=2)
+    assert [record.message for record in caplog.records if "left out" in record.message] == [
+        record.message for record in caplog.records
+    ]
+    assert len(caplog.records) == 1
+    caplog.clear()
+    assert found.to_dict() == index.find_duplicates(workers=1).to_dict()
+
+
+def test_one_worker_is_this_process(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "Workers", lambda _: pytest.fail("none is needed"))
+    index.find_duplicates(workers=1)
+    with pytest.raises(UsageError, match="workers must be at least 1, not 0"):
+        index.find_duplicates(workers=0)
+
+
+def test_small_work_starts_no_workers(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "PATIENCE_S", 1e6)
+    monkeypatch.setattr(spread, "Workers", lambda _: pytest.fail("none is worth it"))
+    index.find_duplicates(workers=8)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_cannot_be_sent_is_asked_here(
+    index: Index, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = index.find_duplicates(workers=1).to_dict()
+    monkeypatch.setattr(index.model, "features", lambda frames: frames)  # a model that cannot be pickled
+    with Spread(index, 2) as asked:
+        until_workers_answer(asked, 10)
+    assert index.find_duplicates(workers=2).to_dict() == expected
+    if available():
+        assert "cannot be started here" in caplog.text
+
+
+def test_what_is_wrong_with_a_query_is_its_answer(index: Index, tmp_path: Path) -> None:
+    first, bad, last = index.search_many([identity(NAMES[0]), tmp_path / "none.mp4", identity(NAMES[4])], 3)
+    assert isinstance(bad, VisilError)
+    assert not isinstance(first, VisilError)
+    assert not isinstance(last, VisilError)
+    assert first[0].id == identity(NAMES[0])
+    assert last[0].id == identity(NAMES[4])
