@@ -116,7 +116,29 @@ def stretches(
     for stretch in found:
         if not any(_explains(stronger, stretch, block, config.threshold) for stronger in kept):
             kept.append(stretch)
-    return kept
+    return sorted(_joined(kept), key=lambda stretch: -stretch.strength(config.threshold))
+
+
+def _joined(found: Sequence[Stretch]) -> list[Stretch]:
+    """Stretches that follow each other but for a jump of one frame are one: frames far apart tell no more."""
+    joined: list[Stretch] = []
+    for stretch in sorted(found, key=lambda stretch: stretch.query):
+        last = joined[-1] if joined else None
+        if last is not None and _goes_on(last, stretch):
+            more = stretch.cells[:, 1] >= last.cells[-1, 1]
+            cells = np.concatenate([last.cells, stretch.cells[more]])
+            values = np.concatenate([last.values, stretch.values[more]])
+            joined[-1] = Stretch(cells, values, max(last.sharp, stretch.sharp))
+        else:
+            joined.append(stretch)
+    return joined
+
+
+def _goes_on(first: Stretch, then: Stretch) -> bool:
+    if first.reversed or then.reversed or not 1 <= then.query[0] - first.query[1] <= 2:
+        return False
+    jump = (then.cells[0, 1] - then.cells[0, 0]) - (first.cells[-1, 1] - first.cells[-1, 0])
+    return abs(int(jump)) <= 1 and then.target[1] > first.target[1]
 
 
 def _turned(path: Path, columns: int) -> Path:
