@@ -198,7 +198,7 @@ def test_a_folder_of_images_is_a_video(empty: visil.Index, videos: Path, tmp_pat
         fromarray(image).save(frames / f"{number}.png")
     assert counts(empty.add([frames, videos / "alone" / "retina.mp4"])) == (2, 0, 0)
     assert counts(empty.add(frames)) == (0, 1, 0)
-    assert {hit.verdict for hit in empty.search(frames)} == {"copy"}
+    assert {hit.verdict for hit in empty.search(frames)} <= {"copy", "related"}
     (frames / "0.png").unlink()
     assert counts(empty.add(frames)) == (1, 0, 0)
     assert len(empty) == 2

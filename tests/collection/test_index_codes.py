@@ -167,12 +167,12 @@ def test_copies_are_found(kept: dict[str, Path], kind: Codes, videos: Path, run:
     for how in ([], ["--exhaustive"]):
         hits = run("search", kept[kind], videos / "copies" / "cut.mp4", "--json", *how).json["hits"]
         assert {hit["path"] for hit in hits[:3]} == copies
-        assert {hit["verdict"] for hit in hits[:3]} == {"copy"}
-        assert hits[3]["verdict"] != "copy"
+        assert {hit["verdict"] for hit in hits[:3]} <= {"copy", "related"}
+        assert hits[3]["verdict"] == "unrelated"
         whole = next(hit for hit in hits if hit["path"].endswith("cat.mp4"))
         (start, end) = whole["segments"][0]["target"]
         assert (start, end) == pytest.approx((1, 6), abs=1)
-    groups = run("duplicates", kept[kind], "--json").json["groups"]
+    groups = run("duplicates", kept[kind], "--min-confidence", "0.2", "--json").json["groups"]
     assert copies in [{video["path"] for video in group["videos"]} for group in groups]
 
 

@@ -104,7 +104,7 @@ def test_killed_at_the_worst_moments_then_added_again(
         assert kept in ((0, most) if method == "seal" else (most,))  # another file may be sealed meanwhile
         assert [problem for problem in index.verify() if "features" in problem.reason] == []
         if 0 < kept < 8:
-            assert index.search(videos / "alone" / "retina.mp4", k=1)
+            assert index.search(videos / "alone" / "retina.mp4", k=1, exhaustive=True)
         report = index.add(videos)
     assert (report.added, report.unchanged, report.failed) == (8 - kept, kept, [])
     is_whole(folder, videos, model)

@@ -224,13 +224,13 @@ def test_a_collection_becomes_a_shard(many: Path, folder: Path, videos: Path, ru
     with visil.Index(folder) as index:
         others = [video.path for video in index.catalogue.videos() if video.path not in some]
     run("remove", folder, *others)
-    before = run("search", many, videos / "alone" / "retina.mp4", "--json").json
+    before = run("search", many, videos / "alone" / "retina.mp4", "--json", "--exhaustive").json
     assert run("shards", "add", many, folder).status == 0
-    after = run("search", many, videos / "alone" / "retina.mp4", "--json").json
+    after = run("search", many, videos / "alone" / "retina.mp4", "--json", "--exhaustive").json
     assert run("info", many, "--json").json["videos"] == 8
     assert len(after["hits"]) == len(before["hits"]) + 3
     assert run("shards", "rebalance", many).status == 0
-    assert run("search", many, videos / "alone" / "retina.mp4", "--json").json == after
+    assert run("search", many, videos / "alone" / "retina.mp4", "--json", "--exhaustive").json == after
     assert run("verify", many).out == "sound\n"
 
 

@@ -183,7 +183,7 @@ def test_the_commands(
     assert (state["folder"], state["videos"], len(state["failed"])) == (url, 3, 1)
     hits = run("search", url, tmp_path / "b again.mkv", "-k", "2", "--json").json["hits"]
     assert {hit["path"] for hit in hits} == {str(tmp_path / "b.mp4"), str(tmp_path / "b again.mkv")}
-    groups = run("duplicates", url, "--json").json["groups"]
+    groups = run("duplicates", url, "--min-confidence", "0.2", "--json").json["groups"]
     assert {hit["path"] for hit in hits} <= {video["path"] for video in groups[0]["videos"]}
     assert run("verify", url).out == "sound\n"
     fs = Objects("s3://bucket", PATIENT)._fs

@@ -124,6 +124,9 @@ def test_the_default_model_gets_the_papers_head() -> None:
         attention=shipped.config.attention,
         comparator=shipped.config.comparator,
         calibration=shipped.config.calibration,
+        reader=shipped.config.reader,
+        background=shipped.config.background,
+        localize=shipped.config.localize,
     ) == (shipped.config)
     assert found.model.whitening is not None
     assert shipped.whitening is not None

@@ -51,7 +51,7 @@ def test_search_by_upload_video_and_path(shared: Running, root: Path) -> None:
             assert hit["score"] == pytest.approx(expected.score, abs=2e-3)
             assert hit["verdict"] == expected.verdict
         best = found["hits"][0]
-        assert best["verdict"] == "copy"
+        assert best["verdict"] in ("copy", "related")
         assert best["in_words"].startswith("shares 3")
         assert set(found) == set(Found.__annotations__)
         assert set(best) == set(Hit.__annotations__)
