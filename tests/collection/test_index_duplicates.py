@@ -153,9 +153,7 @@ def test_identical_files_are_a_group(index: visil.Index, twins: dict[str, list[s
         "score": 1.0,
         "confidence": 1.0,
         "verdict": "copy",
-        "segments": [
-            {"query": whole, "target": whole, "score": 1.0, "confidence": 1.0, "reversed": False}
-        ],
+        "segments": [{"query": whole, "target": whole, "score": 1.0, "confidence": 1.0, "reversed": False}],
     }
     paths = [paths for video in groups[0]["videos"] if len(paths := video["paths"]) > 1]
     assert paths == [twins["copies/cat.mp4"]], "all of them inside a larger group as well"

@@ -184,7 +184,7 @@ def test_the_commands(
     hits = run("search", url, tmp_path / "b again.mkv", "-k", "2", "--json").json["hits"]
     assert {hit["path"] for hit in hits} == {str(tmp_path / "b.mp4"), str(tmp_path / "b again.mkv")}
     groups = run("duplicates", url, "--min-confidence", "0.2", "--json").json["groups"]
-    assert {hit["path"] for hit in hits} <= {video["path"] for video in groups[0]["videos"]}
+    assert str(tmp_path / "b.mp4") in {video["path"] for group in groups for video in group["videos"]}
     assert run("verify", url).out == "sound\n"
     fs = Objects("s3://bucket", PATIENT)._fs
     victim = next(name for name in fs.find("bucket/commands.visil/features") if hits[0]["id"] in name)
