@@ -124,7 +124,7 @@ def test_the_users_folder_is_where_the_system_has_it(
         ("kk = 3", "kk: there is no such option; k is one"),
         ("min_confidence = 0.3", "min_confidence: there is no such option; min-confidence is one"),
         ("[serach]\nk = 3", "serach: there is no such command; search is one"),
-        ("[search]\nworkers = 3", "search.workers: there is no such option"),
+        ("[search]\nframes = 3", "search.frames: there is no such option"),
         ("[models.list.x]\na = 1", "models.list.x: there is no such command"),
         ("[search]\nexhaustive = 1", "search.exhaustive: must be true or false"),
         ("[search]\nk = true", "search.k: must be text or a number"),
