@@ -100,3 +100,10 @@ def test_a_reader_goes_by_its_own_background() -> None:
     plain = [match.stretch for match in model().compare_many(query, targets)]
     common = np.full(6, 0.1, np.float32)
     assert [m.stretch for m in model().compare_many(query, targets, common=common)] == plain
+
+
+def test_a_model_with_a_reader_leaves_plain_slides_to_it() -> None:
+    slide = torch.full((1, 64, 64, 3), 230, dtype=torch.uint8)
+    slide[:, 28:32, 8:56] = 20  # a line of text: 5 % of the picture
+    assert model(False).load_backbone().embed_frames(slide).blank.tolist() == [True]  # type: ignore[union-attr]
+    assert model().load_backbone().embed_frames(slide).blank.tolist() == [False]  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from visil.matching.blank import blank_frames
+from visil.matching.blank import GROUND_LEFT_TO_READER, blank_frames
 
 Picture = NDArray[np.uint8]
 
@@ -78,3 +78,11 @@ def test_each_frame_by_itself() -> None:
 
 def test_small_pictures() -> None:
     assert blank_frames(torch.zeros(2, 1, 1, 3, dtype=torch.uint8)).tolist() == [True, True]
+
+
+def test_a_reader_is_left_to_judge_slides_of_a_few_lines_but_not_empty_ones() -> None:
+    slide = card("A few lines\nof a plain slide\nand one more", (20, 60, 20), size=32)
+    empty = card(".", (20, 60, 20))
+    assert is_blank(slide)
+    frames = torch.from_numpy(np.stack([slide, empty]))
+    assert blank_frames(frames, GROUND_LEFT_TO_READER).tolist() == [False, True]

@@ -22,7 +22,7 @@ from visil.errors import ModelError, UsageError, VideoError
 from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast
 from visil.kernels.precision import Precision
-from visil.matching.blank import blank_frames
+from visil.matching.blank import GROUND_LEFT_TO_READER, GROUND_SHARE, blank_frames
 from visil.matching.match import Match
 from visil.model.backbones import Backbone, stage_maps
 from visil.model.backbones.folding import folded
@@ -111,7 +111,8 @@ class ViSiL(Network):
             times = torch.arange(len(images), dtype=torch.float64) / self.config.sampling.fps
         else:
             times = torch.as_tensor(np.asarray(timestamps, np.float64))
-        return VideoFeatures(vectors, times, blank=blank_frames(images).cpu())
+        share = GROUND_SHARE if self.reader is None else GROUND_LEFT_TO_READER
+        return VideoFeatures(vectors, times, blank=blank_frames(images, share).cpu())
 
     def attention_weights(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """How much each region of each frame counts (Eq. 3): [T, R], in [0, 1]."""

@@ -17,6 +17,9 @@ Of 7,596 frames of real clips 77 are blank by either rule: black, flashes, fog, 
 such frames.
 """
 
+GROUND_LEFT_TO_READER = 0.97
+"""The same where a reader judges (:mod:`visil.model.reader`): it tells plain slides and terminals apart itself."""
+
 GROUND_LEVELS = 12
 """How far a pixel of the ground may lie from its colour (the median), of 255 in each channel."""
 
@@ -33,7 +36,7 @@ GRID = 4
 """Every fourth pixel on both axes is looked at."""
 
 
-def blank_frames(images: Tensor) -> Tensor:
+def blank_frames(images: Tensor, ground_share: float = GROUND_SHARE) -> Tensor:
     """Which frames of uint8 [T, H, W, 3] are nearly one colour, colour bars, or little on plain ground: bool [T]."""
     sampled = images[:, ::GRID, ::GRID].float()
     pixels = sampled.flatten(1, 2)
@@ -46,4 +49,4 @@ def blank_frames(images: Tensor) -> Tensor:
     bars = (upper.std(dim=1, correction=0).mean(dim=(1, 2)) < BARS_LEVELS) & (
         upper.mean(dim=1).std(dim=1, correction=0).mean(dim=1) > BARS_CONTRAST
     )
-    return flat | (share >= GROUND_SHARE) | bars
+    return flat | (share >= ground_share) | bars

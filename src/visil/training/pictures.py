@@ -20,7 +20,7 @@ from torch import Tensor
 
 from visil.errors import FileError, UsageError, VideoError, os_reason
 from visil.kernels.cores import usable_cores
-from visil.matching.blank import blank_frames
+from visil.matching.blank import GROUND_SHARE, blank_frames
 from visil.progress import Counted
 from visil.video import Sampling
 from visil.video.container import is_image_path
@@ -50,7 +50,12 @@ class Pictures:
         return np.asarray(weights / weights.sum())
 
 
-def read_pictures(folders: Sequence[str], sampling: Sampling, progress: Counted | None = None) -> Pictures:
+def read_pictures(
+    folders: Sequence[str],
+    sampling: Sampling,
+    progress: Counted | None = None,
+    ground_share: float = GROUND_SHARE,
+) -> Pictures:
     """All pictures below some folders, as a video's frames would be sampled; blank ones are left out."""
     files = [found for folder in folders for found in _below(Path(folder))]
     if not files:
@@ -74,7 +79,7 @@ def read_pictures(folders: Sequence[str], sampling: Sampling, progress: Counted 
             for (file, kind), found in zip(some, pool.map(read, [file for file, _ in some]), strict=True):
                 if isinstance(found, VideoError):
                     failed.append((os.fspath(file), found.reason))
-                elif not blank_frames(torch.from_numpy(found)[None])[0]:
+                elif not blank_frames(torch.from_numpy(found)[None], ground_share)[0]:
                     images.append(found)
                     kinds.append(kind)
             if progress is not None:

@@ -20,6 +20,7 @@ from torch import Tensor
 from visil.compare.visil import ViSiL
 from visil.edits.clips import Composite, Heavy, Mild
 from visil.kernels.cores import usable_cores
+from visil.matching.blank import GROUND_LEFT_TO_READER, blank_frames
 from visil.training.footage import Footage
 from visil.training.frame_bank import small_pictures
 
@@ -218,17 +219,16 @@ def _made(model: ViSiL, plan: Plan, plain: Tensor, other: Tensor | None) -> Piec
             companion = as_clip(other.to(model.device))
         pictures = edited(as_clip(images), plan, companion)
         images = (pictures[0].permute(0, 2, 3, 1) * 255).round().to(torch.uint8)
-    features = model.embed_frames(images)
+    vectors = model.embed_frames(images).vectors
     gaps = np.abs(np.diff(seconds))
     step = float(np.median(gaps)) if len(gaps) else 1 / fps
-    assert features.blank is not None
     return Piece(
-        features.vectors.half(),
+        vectors.half(),
         shows,
         both,
         np.full(len(seconds), step),
         small_pictures(plain),
-        features.blank.numpy(),
+        blank_frames(images, GROUND_LEFT_TO_READER).cpu().numpy(),
         plan.edit,
     )
 

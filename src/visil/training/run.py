@@ -10,6 +10,7 @@ from visil.compare.visil import ViSiL
 from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
 from visil.errors import ModelError, UsageError, printable
 from visil.files import make_folder
+from visil.matching.blank import GROUND_LEFT_TO_READER, GROUND_SHARE
 from visil.model.config import read_config
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
@@ -121,7 +122,7 @@ def _frame_stage(
         sampling = replace(model.config.sampling, fps=config.frames.fps)
         counted = _counted(report, "reading frames")
         footage = CachedFootage(data.training.names, _cache(config), sampling, progress=counted)
-        pictures = _pictures(config, sampling, report) if config.data.pictures else None
+        pictures = _pictures(config, sampling, GROUND_SHARE, report) if config.data.pictures else None
         bank = FrameBank.read(footage, model.device, pictures)
         report(f"{bank.first_picture} frames of {len(bank)} videos to learn from first")
         if pictures is not None:
@@ -213,12 +214,13 @@ def _slide_shows(config: TrainConfig, model: ViSiL, report: Report) -> SlideShow
     """Videos made of the pictures, where there are any."""
     if not config.data.pictures or not config.reader.shows:
         return None
-    pictures = _pictures(config, model.config.sampling, report)
+    pictures = _pictures(config, model.config.sampling, GROUND_LEFT_TO_READER, report)
     return SlideShows(pictures, config.reader.shows, fps=config.frames.fps, seed=config.seed)
 
 
-def _pictures(config: TrainConfig, sampling: Sampling, report: Report) -> Pictures:
-    pictures = read_pictures(config.data.pictures, sampling, _counted(report, "reading pictures"))
+def _pictures(config: TrainConfig, sampling: Sampling, ground_share: float, report: Report) -> Pictures:
+    counted = _counted(report, "reading pictures")
+    pictures = read_pictures(config.data.pictures, sampling, counted, ground_share)
     for path, reason in pictures.failed:
         report(f"left out: {printable(path)}: {reason}")
     return pictures
