@@ -85,6 +85,15 @@ def test_the_command_line_and_variables_beat_files(
     assert here("config").stdout.splitlines()[1] == 'decoder = "cpu"  for add, from VISIL_DECODER'
 
 
+def test_what_is_typed_beats_its_opposite_in_a_file(here: Here, made: Path, own: Path) -> None:
+    own.write_text("verbose = 1")
+    assert here("info", made / "all.visil", "-q").returncode == 0
+    own.write_text("quiet = true")
+    assert here("info", made / "all.visil", "-v").returncode == 0
+    own.write_text("quiet = true\nverbose = 1")
+    assert "do not go together" in here("info", made / "all.visil").stderr
+
+
 def test_what_holds_is_shown_with_where_it_comes_from(
     here: Here, made: Path, own: Path, beside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

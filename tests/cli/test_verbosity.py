@@ -96,6 +96,32 @@ def test_what_cannot_be(here: Here, tmp_path: Path) -> None:
     )
 
 
+def test_a_log_that_cannot_be_written_any_more_is_one_line(here: Here, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no full disk here")
+    done = here("info", tmp_path / "nowhere", "--log-file", "/dev/full")
+    assert done.stderr.splitlines() == [
+        "visil: /dev/full: the log cannot be written any more",
+        f"visil: {tmp_path / 'nowhere'}: no collection here; `visil add` makes one",
+    ]
+
+
+def test_nothing_is_written_over_what_is_named_like_a_video(here: Here, films: Path, tmp_path: Path) -> None:
+    film = films / "good.mp4"
+    before = film.read_bytes()
+    for words in (
+        ["info", tmp_path, "--log-file", film],
+        ["report", film, film, "--out", film],
+        ["compare", film, film, "--plot", film],
+        ["duplicates", tmp_path, "--html", film],
+        ["duplicates", tmp_path, "--csv", film],
+    ):
+        done = here(*words)
+        assert done.returncode == 1
+        assert str(film) in done.stderr
+    assert film.read_bytes() == before
+
+
 def test_warnings_are_lines_unless_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     from visil.cli.verbosity import logged_to_console
 

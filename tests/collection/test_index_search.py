@@ -70,6 +70,9 @@ def test_hits_may_be_chosen_by_verdict_and_confidence(index: visil.Index, videos
     sure = [hit for hit in everything if hit.confidence >= 0.9]
     assert names(index.search(query, min_confidence=0.9)) == names(sure)
     assert index.search(query, min_confidence=0.9, verdicts=["unrelated"]) == []
+    for wrong in (-0.1, 1.1, float("nan")):
+        with pytest.raises(UsageError, match="min_confidence must be from 0 to 1"):
+            index.search(query, min_confidence=wrong)
     assert names(index.search(query, exhaustive=True, verdicts=["copy"])) == names(sure)
 
 

@@ -30,6 +30,9 @@ class Command(TyperCommand):
             here = config_file.settings(index, ctx.find_root().command).get(_words(ctx), {})
             keys = {str(one.name): config_file.key_of(one) for one in self.params}
             found = {name: here[key] for name, key in keys.items() if key in here}
+            for typed, other in (("quiet", "verbose"), ("verbose", "quiet")):
+                if given.get(typed):
+                    found.pop(other, None)
         ctx.default_map = {name: setting.typed() for name, setting in found.items()}
         try:
             return super().parse_args(ctx, args)

@@ -12,7 +12,6 @@ import typer
 from visil.cli.options import AsJson, Device, Exports, ModelName, Precision, choose_device, import_torch
 from visil.cli.output import (
     check_exports,
-    check_folder,
     print_json,
     print_left_out,
     relation,
@@ -20,6 +19,7 @@ from visil.cli.output import (
     stretch,
     write_exports,
 )
+from visil.cli.output_files import check_folder
 from visil.cli.progress import frame_counter, video_progress
 from visil.cli.verbosity import is_quiet
 from visil.errors import UsageError, VideoError, printable

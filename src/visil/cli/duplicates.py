@@ -17,7 +17,8 @@ from visil.cli.options import (
     choose_device,
     opened_over,
 )
-from visil.cli.output import check_folder, print_json, say_written
+from visil.cli.output import print_json, say_written
+from visil.cli.output_files import check_folder
 from visil.cli.progress import duplicates_progress
 from visil.errors import printable
 

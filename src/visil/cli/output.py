@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from visil.cli.verbosity import is_quiet
-from visil.errors import UsageError, printable
+from visil.errors import printable
 
 if TYPE_CHECKING:
     from visil.matching.calibration import Verdict
@@ -32,12 +32,6 @@ def print_json(document: Any, *, indent: int | None = None) -> None:
     """The one JSON document that a command with ``--json`` writes to standard output."""
     json.dump(document, sys.stdout, indent=indent)
     sys.stdout.write("\n")
-
-
-def check_folder(file: Path | None) -> None:
-    """Find out before the work, not after it, that a file cannot be written because its folder is not there."""
-    if file is not None and not file.parent.is_dir():
-        raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
 
 
 def check_exports(files: Sequence[Path] | None) -> None:

@@ -7,13 +7,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from visil.cli.config_file import SECRETS
+from visil.cli.output_files import check_name
 from visil.errors import UsageError, VisilError, os_reason, printable
 
 Quiet = Annotated[
@@ -88,10 +89,24 @@ def is_verbose() -> bool:
     return _console.level <= logging.INFO
 
 
+class _LogFile(logging.FileHandler):
+    """A file that cannot be written to any more is one line, once, and no reason to end."""
+
+    failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002
+        if not self.failed:
+            self.failed = True
+            print(
+                f"visil: {printable(self.baseFilename)}: the log cannot be written any more", file=sys.stderr
+            )
+
+
 @contextmanager
 def _logged_to(path: Path) -> Iterator[None]:
+    check_name(path)
     try:
-        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise UsageError(f"{printable(os.fspath(path))}: cannot be written: {os_reason(error)}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -107,7 +122,8 @@ def _logged_to(path: Path) -> Iterator[None]:
         logger.info("done after %.1f s", time.monotonic() - started)
     finally:
         logging.getLogger().removeHandler(handler)
-        handler.close()
+        with suppress(OSError):
+            handler.close()
 
 
 def _log_end(error: BaseException, seconds: float) -> None:

@@ -253,6 +253,7 @@ class Index:
         """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
+        _check_confidence(min_confidence)
         if verdicts is not None:
             first = self.search(
                 *(query, max(k, CANDIDATES)),
@@ -366,8 +367,7 @@ class Index:
         called with how many videos of groups are done with that, and of how many. Pairs are compared on ``workers``
         cores, by default on all.
         """
-        if not 0 <= min_confidence <= 1:
-            raise UsageError(f"min_confidence must be from 0 to 1, not {min_confidence}")
+        _check_confidence(min_confidence)
         from visil.footage.proof import Prover
 
         prover = (Prover() if prove else None) if isinstance(prove, bool) else prove
@@ -434,3 +434,8 @@ def answered(index: Index, asked: tuple[Any, int, dict[str, Any]]) -> list[Hit] 
         return index.search(query, k, **options)
     except VisilError as error:
         return error
+
+
+def _check_confidence(least: float) -> None:
+    if not 0 <= least <= 1:
+        raise UsageError(f"min_confidence must be from 0 to 1, not {least}")
