@@ -7,8 +7,8 @@
 The database goes into a collection in WORK (``visil add``), and each query asks for all of its videos
 (``visil search --exhaustive``), so that every pair is judged as the command judges it, against what is common in the
 collection. Collection and the queries' features are kept, one for each model: a run after a change of matching embeds
-nothing. ``--pairs`` judges each pair alone, as ``visil compare`` does: the true ones and, for each query, so many
-strangers, those of a source that it shows first.
+nothing. ``--pairs N`` judges each pair alone, as ``visil compare`` does: the true ones and, for each query, N
+strangers, half of them of its original's source; nothing is ranked then.
 
 segment F1: for each true pair, precision and recall in seconds (of what was found, how much is true; of what is true,
 how much was found), the geometric mean of both videos', and their harmonic mean; nothing found is 0; the mean over
@@ -160,7 +160,7 @@ def table(runs: Mapping[str, Mapping[str, Any]]) -> str:
 
     def found(one_in: str) -> str:
         key = "found at one false alarm in"
-        return line(f"{key} {one_in}", lambda half: f"{half[key][one_in]:.2f}")
+        return line(f"{key} {one_in}", lambda half: f"{half[key][one_in]:.2f}" if key in half else "")
 
     lines = [
         row("", [name for name, _ in halves]),

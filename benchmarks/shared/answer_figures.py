@@ -50,6 +50,7 @@ def figures(truth: Mapping[str, Any], judged: Sequence[Judged], half: str) -> di
     result: dict[str, Any] = {"queries": len(queries), "pairs": len(own)}
     if len(own) == len(queries) * len(truth["database"]):
         result |= ranking(queries, own)
+        result["found at one false alarm in"] = {f"{n:,}": found_at(own, n) for n in RATES}
     coverage = {(q, p.target): _coverage(p, queries[q]) for q, p in right.items()}
     shares = [_share(pair) for pair in coverage.values()]
     result |= {
@@ -59,7 +60,6 @@ def figures(truth: Mapping[str, Any], judged: Sequence[Judged], half: str) -> di
         "segment F1 by edit": _by(queries, dict(zip(right, shares, strict=True))),
         "VCSL": {k: v for k, v in coverage_figures(coverage).items() if k in ("precision", "recall", "F1")},
         "ends within 0.5 s": _mean([_ends_right(p, queries[q]) for q, p in right.items()]),
-        "found at one false alarm in": {f"{n:,}": found_at(own, n) for n in RATES},
         "strangers": alarms(strangers),
         "copy or related without a segment": sum(pair.alarm and not pair.segments for pair in own),
     }
