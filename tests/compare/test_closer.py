@@ -83,6 +83,14 @@ def test_a_cut_makes_two(model: ViSiL) -> None:
     assert spans(found) == [pytest.approx(one, abs=0.5) for one in truth]
 
 
+@pytest.mark.parametrize("speed", [0.5, 0.8, 1.25, 2.0])
+def test_another_speed_is_one_stretch(model: ViSiL, speed: float) -> None:
+    original = footage(11, 10)
+    copy = original[(torch.arange(0, len(original) - 1, speed)).long()]
+    _, found, _ = compared(model, original, torch.cat([copy, footage(4, 11)]))
+    assert spans(found) == [pytest.approx((0, 11, 0, 11 / speed), abs=0.5)]
+
+
 def test_another_moment_at_the_same_place_is_no_copy(model: ViSiL) -> None:
     pair, found, _ = compared(model, footage(9, 5, place=1), footage(9, 6, place=1))
     assert found

@@ -275,17 +275,17 @@ def _straight(pair: Pair, a: Judged, b: Judged, query: Dense, target: Dense) -> 
         return None
     seen, _ = _seen(block)
     rough = fitted(seen, Line.of(whole))
-    apart = sum(_worth(seen, Line.of(segment)) for segment in (one, other))
-    if _worth(seen, rough) < AS_STRAIGHT * apart:
+    apart = np.fmax(*(_along(seen, Line.of(segment)) for segment in (one, other)))
+    if np.nansum(_along(seen, rough)) < AS_STRAIGHT * np.nansum(apart):
         return None
     surer = max(a, b, key=lambda judged: judged.evidence)
     return _set(pair, replace(surer, segment=whole), block, rough, seen, (query.duration, target.duration))
 
 
-def _worth(seen: Seen, line: Line) -> float:
-    """What the frames of the query along a line are worth together."""
+def _along(seen: Seen, line: Line) -> Floats:
+    """What each frame of the query is worth on a line; NaN for those that it does not reach."""
     inside = (seen.query >= line.start - 1e-6) & (seen.query < line.end - 1e-6)
-    return float(np.nansum(seen.along(line)[inside]))
+    return np.where(inside, seen.along(line), np.nan)
 
 
 def _seen(block: Block) -> tuple[Seen, Relief]:
