@@ -20,7 +20,7 @@ from visil.matching.calibration import Calibration
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
 
-CURVE = Calibration(-4.0, 0.0, 8.0, 2.0, agreement=6.0, in_step=0.5, out_of_step=3.0, untold=3.0)
+CURVE = Calibration(-4.0, 0.0, 8.0, 2.0, agreement=6.0, in_step=0.5, out_of_step=6.0, untold=3.0)
 
 
 def footage(seconds: float, seed: int, place: int | None = None) -> Tensor:

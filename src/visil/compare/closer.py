@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 WINDOW = 2.0
 """Seconds to either side of an end that are looked at."""
 
-SHORT = 12.0
+SHORT = 16.0
 """Seconds up to which all of a stretch is looked at."""
 
 MOST_STRETCHES = 8
@@ -52,8 +52,8 @@ MEET = 0.6
 AS_ALIKE = 0.98
 """Part of a surer segment's likeness that a second one of the same seconds must reach."""
 
-SURE = 0.95
-"""Or the confidence from which it stands for itself."""
+AS_AGREED, AS_LONG, WHOLE_AGREED = 0.75, 0.8, 0.5
+"""Or the part of how far what moves in that one agrees; less if it is nearly as long, as footage shown again is."""
 
 AS_STRAIGHT = 0.9
 """Part of the worth of two neighbours that one line must have."""
@@ -206,7 +206,7 @@ def _set(
     evidence, confidence = pair.worth(one.strength, moved, score)
     first, last = sorted((line.first, line.last))
     spans = (line.start, line.end), (max(0.0, first), min(last, durations[1]))
-    (a, b), (c, d) = ((round(low, 3), round(high, 3)) for low, high in spans)
+    (a, b), (c, d) = ((round(float(low), 3), round(float(high), 3)) for low, high in spans)
     refined = Segment((a, b), (c, d), score, confidence, one.segment.reversed)
     return Judged(refined, evidence, one.strength, moved)
 
@@ -240,12 +240,16 @@ def _joined(a: Segment, b: Segment) -> Segment | None:
 
 
 def _shadows(surer: Judged, one: Judged) -> bool:
-    """Whether half of a segment or more lies within a surer one in both videos, or in one and it is hardly sure."""
+    """Whether half of a segment or more lies within a surer one in both videos, or in one and is less alike there."""
     spans = ((surer.segment.query, one.segment.query), (surer.segment.target, one.segment.target))
     inside = [2 * (min(x[1], y[1]) - max(x[0], y[0])) >= y[1] - y[0] for x, y in spans]
     if all(inside) or not any(inside):
         return all(inside)
-    return one.segment.score < AS_ALIKE * surer.segment.score and one.segment.confidence < SURE
+    if one.segment.score >= AS_ALIKE * surer.segment.score:
+        return False
+    lengths = [segment.query[1] - segment.query[0] for segment in (one.segment, surer.segment)]
+    share = WHOLE_AGREED if lengths[0] >= AS_LONG * lengths[1] else AS_AGREED
+    return one.moves.agreement < share * surer.moves.agreement
 
 
 def _straightened(pair: Pair, found: Sequence[Judged], query: Dense, target: Dense) -> list[Judged]:

@@ -23,7 +23,7 @@ Cells = NDArray[np.int64]
 AROUND = 6
 """Frames to either side that a cell is held against."""
 
-NOISE = 0.03
+NOISE = 0.02
 """Change below which frames hardly differ but by how they were encoded."""
 
 SPEEDS = (1.0, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.25, 4 / 3, 1.5, 2.0, 3.0, 4.0)
