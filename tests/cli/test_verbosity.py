@@ -64,7 +64,7 @@ def test_the_log_holds_times_files_and_how_it_ended(here: Here, films: Path, tmp
     first = log.read_text("utf-8").splitlines()
     assert f"INFO visil add {tmp_path / 'i'} {films} -q --log-file {log}" in first[0]
     assert any(line.endswith(f"INFO added: {films / 'good.mp4'}: 3 frames of 3.0 s") for line in first)
-    assert "INFO done after" in first[-1]
+    assert "INFO ended with status 3 after" in first[-1]
     failed = here("info", tmp_path / "nowhere", "--log-file", log)
     assert failed.returncode == 1
     assert len(failed.stderr.splitlines()) == 1

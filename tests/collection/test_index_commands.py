@@ -16,7 +16,7 @@ def test_add_tells_people(videos: Path, tmp_path: Path, run: Command) -> None:
     bad = tmp_path / "bad\n.mp4"
     bad.write_text("no")
     done = run("add", tmp_path / "i", videos / "alone", bad)
-    assert done.status == 0
+    assert done.status == 3, "some could not be taken"
     first, second = done.out.splitlines()
     assert first == "3 added, 0 unchanged, 1 failed"
     assert "bad\\n.mp4: " in second
@@ -123,6 +123,7 @@ COMMANDS = {
     "verify": [],
     "remove": ["x"],
     "judge": ["a", "b", "same"],
+    "prune": [],
 }
 
 
@@ -154,3 +155,38 @@ def test_a_collection_inside_the_folder_that_is_added(videos: Path, run: Command
     (tmp_path / "film.mp4").write_bytes((videos / "alone" / "retina.mp4").read_bytes())
     for expected in ({"added": 1, "unchanged": 0}, {"added": 0, "unchanged": 1}):
         assert run("add", tmp_path / "i", tmp_path, "--json").json == expected | {"failed": []}
+
+
+def test_exit_status_of_add(videos: Path, tmp_path: Path, run: Command) -> None:
+    """0 all taken, 1 nothing could be taken, 3 some could not; the same the second time."""
+    bad, good = tmp_path / "bad.mp4", videos / "alone" / "retina.mp4"
+    bad.write_text("no")
+    for _ in range(2):
+        assert run("add", tmp_path / "bad", bad).status == 1
+        assert run("add", tmp_path / "bad", bad, "--json").status == 1
+        assert run("add", tmp_path / "both", bad, good, "--json").status == 3
+        assert run("add", tmp_path / "good", good).status == 0
+    (tmp_path / "nothing").mkdir()
+    assert run("add", tmp_path / "good", tmp_path / "nothing").status == 0
+
+
+def test_search_goes_on_after_a_bad_query(
+    index: visil.Index, videos: Path, tmp_path: Path, run: Command
+) -> None:
+    good, bad, gone = videos / "alone" / "retina.mp4", tmp_path / "bad.mp4", tmp_path / "gone.mp4"
+    bad.write_text("no")
+    done = run("search", index.folder, bad, good, gone, "--json")
+    assert done.status == 3
+    assert [
+        (Path(answer["query"]).name, bool(answer["hits"]), "error" in answer) for answer in done.json
+    ] == [
+        ("bad.mp4", False, True),
+        ("retina.mp4", True, False),
+        ("gone.mp4", False, True),
+    ]
+    assert done.err == f"visil: {bad}: not a video file: it holds text\nvisil: {gone}: no such file\n"
+    told = run("search", index.folder, bad, good)
+    assert told.status == 3
+    assert f"{good}: " in told.out
+    assert run("search", index.folder, bad, gone, "--json").status == 1
+    assert "it holds text" in run("search", index.folder, bad).line

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,9 +30,13 @@ from visil.cli.options import (
     choose_device,
     joined,
 )
-from visil.cli.output import MOST_FAILURES, failures_as_json, print_json, say
+from visil.cli.output import MOST_FAILURES, SOME_FAILED, failures_as_json, print_json, say
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
+
+if TYPE_CHECKING:
+    from visil.collection import AddReport
+    from visil.collection.presence import Gone
 
 
 class DecoderKind(StrEnum):
@@ -57,6 +62,10 @@ def add(
     ] = None,
     reference: Annotated[
         bool, typer.Option("--reference", help="Mark as originals that others are compared against.")
+    ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Then forget files of these folders that are not there any more."),
     ] = False,
     include: Include = None,
     exclude: Exclude = None,
@@ -87,7 +96,10 @@ def add(
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add files and folders. Run it again to resume, or to take in what is new or changed."""
+    """Add files and folders. Run it again to resume, or to take in what is new or changed.
+
+    Exit status 3 where some files could not be taken, 1 where none could.
+    """
     choose_device(device)
     from visil.collection import Index
     from visil.collection.adding import decode_fast
@@ -128,11 +140,22 @@ def add(
             decode=decode,
             engine=engine,
         )
+        gone = None
+        if prune:
+            gone = collection.prune([path for path in wanted if os.path.isdir(path)], dry_run=False)
+    _tell(index, report, gone, as_json)
+    if report.failed:
+        raise typer.Exit(SOME_FAILED if report.added or report.unchanged else 1)
+
+
+def _tell(index: str, report: AddReport, gone: Gone | None, as_json: bool) -> None:
     if as_json:
         failed = failures_as_json(report.failed)
         known: dict[str, object] = {"added": report.added, "unchanged": report.unchanged, "failed": failed}
         if report.passed_over:
             known["passed_over"] = failures_as_json(report.passed_over)
+        if gone is not None:
+            known["pruned"] = gone.files
         print_json(known)
         return
     say(f"{report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed")
@@ -142,3 +165,7 @@ def add(
         typer.echo(f"  and {len(report.failed) - MOST_FAILURES} more: visil info {index} --failed")
     if report.passed_over:
         say(passed_over_line(report.passed_over))
+    if gone is not None:
+        say(f"{len(gone.files)} forgotten, whose files are gone")
+        if gone.folders:
+            say(f"{len(gone.folders)} whose folders are gone are kept: visil prune {index} --gone-folders")

@@ -11,6 +11,7 @@ import typer
 
 from visil.cli import (
     add,
+    apply,
     bench,
     collection,
     compare,
@@ -43,10 +44,12 @@ app.command("add")(add.add)
 app.command("watch")(watch.watch)
 app.command("search")(search.search)
 app.command("duplicates")(duplicates.duplicates)
+app.command("apply")(apply.apply)
 app.command("report")(report.report)
 app.command("info")(collection.info)
 app.command("verify")(collection.verify)
 app.command("remove")(collection.remove)
+app.command("prune")(collection.prune)
 app.command("judge")(collection.judge)
 app.command("config")(config.config)
 app.command("serve")(serve.serve)

@@ -1,4 +1,4 @@
-"""``visil info``, ``verify``, ``remove``, ``judge``: the state of a collection."""
+"""``visil info``, ``verify``, ``remove``, ``prune``, ``judge``: the state of a collection."""
 
 from __future__ import annotations
 
@@ -66,6 +66,40 @@ def remove(
 
     with Index(index, create=False) as collection:
         say(f"{collection.remove(ids)} removed from the collection")
+
+
+def prune(
+    index: Location,
+    gone_folders: Annotated[
+        bool,
+        typer.Option(
+            "--gone-folders",
+            help="Also forget files whose whole folder is gone. Make sure first that its disk is mounted.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without, only say what would be forgotten.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Forget files that are not there any more, and videos that no file holds. Without --yes nothing is changed."""
+    from visil.collection import Index
+
+    with Index(index, create=False) as collection:
+        gone = collection.prune(dry_run=not yes, gone_folders=gone_folders)
+    forgotten = [*gone.files, *(gone.folders if gone_folders else ())]
+    kept = [] if gone_folders else gone.folders
+    if as_json:
+        print_json({"done": yes, "forgotten": forgotten, "folder_gone": kept})
+        return
+    for path in forgotten:
+        typer.echo(f"{'forgotten' if yes else 'would be forgotten'}: {printable(path)}")
+    for path in kept:
+        typer.echo(f"kept, as its whole folder is gone: {printable(path)}")
+    say(
+        f"{len(forgotten)} files are gone"
+        + ("" if yes else "; nothing was changed: add --yes to forget them")
+    )
 
 
 def judge(

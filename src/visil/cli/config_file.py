@@ -24,6 +24,9 @@ VARIABLE = "VISIL_CONFIG"
 REACHING_OUT = frozenset(("at", "host", "ray", "token", "token-file"))
 """Options by which a run would join other machines, or let them in: a file that came with a collection may set none."""
 
+DECISIONS = frozenset(("gone-folders", "prune", "undo", "yes"))
+"""Options by which files go, or are forgotten: nor may it set these."""
+
 SECRETS = frozenset(("token",))
 """Options whose values are shown and logged nowhere."""
 
@@ -162,7 +165,7 @@ def _wrong(place: Place, key: str, reason: str) -> UsageError:
 def _value(place: Place, name: Name, option: Any, value: Any) -> Any:
     """A value of the file, if the option takes such ones."""
     key = ".".join(name)
-    if not place.own and key_of(option) in REACHING_OUT:
+    if not place.own and key_of(option) in REACHING_OUT | DECISIONS:
         raise _wrong(place, key, "only your own file, or the command line, may set this")
     if option.is_flag:
         if not isinstance(value, bool):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from visil.matching.localize import Segment
     from visil.report.relations import Relation
 
+SOME_FAILED = 3
+"""Exit status of a command that did a part of what it was asked for."""
+
 MOST_FAILURES = 10
 """Files that could not be read which are named one by one."""
 

@@ -19,9 +19,9 @@ from visil.cli.options import (
     choose_device,
     opened_over,
 )
-from visil.cli.output import check_exports, print_json, say_written, stretch, write_exports
+from visil.cli.output import SOME_FAILED, check_exports, print_json, say_written, stretch, write_exports
 from visil.cli.progress import count_progress
-from visil.errors import VisilError, printable
+from visil.errors import FileError, VisilError, printable
 
 if TYPE_CHECKING:
     from visil.collection import Hit, Index
@@ -60,14 +60,18 @@ def search(
     precision: Precision = None,
     as_json: AsJson = False,
 ) -> None:
-    """What in INDEX shares footage with each QUERY, and where. A folder of videos is a query for each of them."""
+    """What in INDEX shares footage with each QUERY, and where. A folder of videos is a query for each of them.
+
+    Of several queries, one that cannot be read is named and passed over: exit status 3 then, 1 where all are such.
+    """
     choose_device(device, precision)
     from visil.collection.discover import videos_named
 
     named = [video for query in queries for video in videos_named(query)]
     verdicts = {one.value for one in verdict} if verdict else None
     check_exports(export)
-    answers = []
+    answers: list[dict[str, object]] = []
+    failed: list[str] = []
     relations: list[Relation] = []
     with opened_over(index, ray) as collection:
         if first_look is not None:
@@ -83,7 +87,13 @@ def search(
         )
         for query, hits in zip(named, found, strict=True):
             if isinstance(hits, VisilError):
-                raise hits
+                if len(named) == 1:
+                    raise hits
+                failed.append(query)
+                reason = hits.reason if isinstance(hits, FileError) else str(hits)
+                answers.append({"query": query, "hits": [], "error": reason})
+                typer.echo(f"visil: {hits}", err=True)
+                continue
             answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})
             if export:
                 relations += _relations(collection, query, hits)
@@ -94,6 +104,8 @@ def search(
         print_json(answers[0] if named == queries and len(queries) == 1 else answers)
     else:
         say_written(export or ())
+    if failed:
+        raise typer.Exit(1 if len(failed) == len(named) else SOME_FAILED)
 
 
 def _relations(collection: Index, query: str, hits: list[Hit]) -> list[Relation]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from visil.collection.index import Index
     from visil.collection.intake import AddProgress, AddReport
     from visil.collection.plan import PlannedFile
+    from visil.collection.presence import Gone
     from visil.collection.search import Hit
     from visil.collection.selection import Selection
     from visil.collection.state import IndexInfo, Problem
@@ -22,6 +23,7 @@ _HOME = {
     "Background": "background",
     "Duplicates": "duplicates",
     "Failure": "catalogue",
+    "Gone": "presence",
     "Group": "duplicates",
     "Hit": "search",
     "Index": "index",
@@ -39,6 +41,7 @@ __all__ = [
     "Background",
     "Duplicates",
     "Failure",
+    "Gone",
     "Group",
     "Hit",
     "Index",

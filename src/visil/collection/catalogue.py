@@ -278,6 +278,11 @@ class Catalogue:
         )
         return [(os.fsdecode(path), Stamp(size, modified), bool(mark)) for path, size, modified, mark in rows]
 
+    def known_paths(self) -> list[str]:
+        """Every file that is here, or could not be read."""
+        rows = self.database.rows("SELECT path FROM files UNION SELECT path FROM failures ORDER BY path")
+        return [os.fsdecode(row[0]) for row in rows]
+
     def copies(self) -> dict[str, list[tuple[str, bool]]]:
         """{id: [(path, whether it is a reference)]} of the videos that several files hold, byte for byte."""
         found: dict[str, list[tuple[str, bool]]] = defaultdict(list)

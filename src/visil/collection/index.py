@@ -23,6 +23,7 @@ from visil.collection.identity import stamp_of
 from visil.collection.intake import Intake
 from visil.collection.part import Part
 from visil.collection.parts import SinglePart
+from visil.collection.presence import Gone, gone_files
 from visil.collection.search import best_of
 from visil.collection.selection import Selection
 from visil.collection.shards.manifest import is_sharded
@@ -187,6 +188,44 @@ class Index:
             if first.id == second.id:
                 raise UsageError("a video is always the same as itself")
             self.catalogue.judge(first.id, second.id, verdict)
+            self.parts.keep()
+
+    def forget_files(self, paths: Iterable[str]) -> None:
+        """What is known of some files is gone, and so are videos that no file holds any more; files are not touched."""
+        with self.parts.changing():
+            for path in paths:
+                for video in self.catalogue.forget(path):
+                    self.parts.drop(video)
+            self.parts.keep()
+
+    def prune(
+        self,
+        below: Iterable[str | os.PathLike[str]] | None = None,
+        *,
+        dry_run: bool = True,
+        gone_folders: bool = False,
+    ) -> Gone:
+        """Forget files that are not there any more; with ``dry_run``, only say which.
+
+        ``below``: only files in some folders. Files whose whole folder is gone may be on a disk that is not mounted:
+        they are forgotten only with ``gone_folders``.
+        """
+        self.parts.follow(0.0)
+        known = self.catalogue.known_paths()
+        if below is not None:
+            folders = [os.path.join(os.path.abspath(folder), "") for folder in below]
+            known = [path for path in known if path.startswith(tuple(folders))]
+        gone = gone_files(known)
+        if not dry_run:
+            self.forget_files([*gone.files, *(gone.folders if gone_folders else ())])
+        return gone
+
+    def hold_files(self, files: Iterable[tuple[str, str]]) -> None:
+        """Files that now hold a video of the collection: (path, id)."""
+        with self.parts.changing():
+            for path, video in files:
+                for gone in self.catalogue.add_file(video, path, stamp_of(Path(path))):
+                    self.parts.drop(gone)
             self.parts.keep()
 
     def remove(self, videos: Iterable[str]) -> int:

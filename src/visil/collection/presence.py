@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -33,6 +34,30 @@ class HeldFile:
     """Whether the name is a symbolic link."""
     folder: bool = False
     """Whether it is a folder of images."""
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Files that a collection knows and that are not there."""
+
+    files: list[str]
+    """Whose folder is there: they were deleted or moved."""
+    folders: list[str]
+    """Whose folder is gone as well: deleted, or on a disk that is not mounted."""
+
+
+def gone_files(paths: Iterable[str]) -> Gone:
+    """Those of some files that are not there; each folder is looked at once."""
+    gone = Gone([], [])
+    known: dict[str, bool] = {}
+    for path in paths:
+        if os.path.exists(path):
+            continue
+        folder = os.path.dirname(path)
+        if folder not in known:
+            known[folder] = os.path.isdir(folder)
+        (gone.files if known[folder] else gone.folders).append(path)
+    return gone
 
 
 def held_files(catalogue: AnyCatalogue, video: str) -> list[HeldFile]:

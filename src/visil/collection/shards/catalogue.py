@@ -141,6 +141,10 @@ class ShardedCatalogue:
                 gone += self._members.ask(place, "forget", path)
         return gone
 
+    def forget(self, path: str) -> list[str]:
+        """What any shard knows of a path is gone; returns the videos that no file holds since."""
+        return self._forget_elsewhere(path, -1)
+
     def mark_reference(self, path: str) -> None:
         """Mark a file in whichever shard has it."""
         self._members.ask_each("mark_reference", path)
@@ -241,6 +245,11 @@ class ShardedCatalogue:
         """Every file that holds a video, by path: (path, its stamp when added, whether it is a reference)."""
         found = {file[0]: file for some in self._members.ask_each("files", video) for file in some}
         return [found[path] for path in sorted(found, key=os.fsencode)]
+
+    def known_paths(self) -> list[str]:
+        """Every file that is in some shard, or could not be read."""
+        found = {path for some in self._members.ask_each("known_paths") for path in some}
+        return sorted(found, key=os.fsencode)
 
     def copies(self) -> dict[str, list[tuple[str, bool]]]:
         """The videos that several files hold, in the order in which they came."""
