@@ -69,7 +69,7 @@ class Workers:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,  # where this process prints its results
                 start_new_session=True,  # Ctrl-C is for this process, which ends its workers itself
-                env=os.environ | ENVIRONMENT | {"PYTHONPATH": _python_path()},
+                env=os.environ | ENVIRONMENT | {"PYTHONPATH": python_path()},
             )
         self._lock = threading.Lock()
         self.ready = threading.Event()
@@ -141,8 +141,8 @@ def receive_handle(connection: Connection) -> int:
     return handles[0]
 
 
-def _python_path() -> str:
-    """Where the fresh process finds this package, and whatever else this one was told to look for."""
+def python_path() -> str:
+    """``PYTHONPATH`` of a process that is started with ``-P``: for this package, and what this process was told."""
     ours = os.fspath(Path(__file__).resolve().parents[1])
     return os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])
 

@@ -45,6 +45,40 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
         figure.savefig(fresh, dpi=110)
 
 
+def draw_end_to_end(result: Mapping[str, Any], path: Path) -> None:
+    """Write the picture of ``--end-to-end``: samples a second by workers, and what one waits for the rest."""
+    from matplotlib.figure import Figure
+
+    rows = result["end to end"]["rows"]
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    for what, device, label in (
+        ("decode", "cpu", "decoding alone"),
+        ("add", "cpu", "add, on the processor"),
+        ("add", "gpu", "add, with a GPU"),
+    ):
+        found = [row for row in rows if (row["what"], row["device"]) == (what, device)]
+        if found:
+            workers = [row["workers"] for row in found]
+            speeds = [row["samples"] / row["seconds"] for row in found]
+            (line,) = left.plot(workers, speeds, "o-", label=label)
+            left.plot(workers, [speeds[0] * n / workers[0] for n in workers], ":", color=line.get_color())
+    left.set(xscale="log", yscale="log", xlabel="workers (dotted: n times one)", ylabel="samples a second")
+    ticks = sorted({row["workers"] for row in rows})
+    left.set_xticks(ticks, [str(tick) for tick in ticks])
+    left.minorticks_off()
+    left.grid(alpha=0.3)
+    left.legend(frameon=False, fontsize=8)
+    waits = [row for row in rows if row["what"] in ("search", "duplicates")]
+    asked = [f", {row['queries']} queries" if row["queries"] else "" for row in waits]
+    names = [f"{row['what']}{some}, {row['device']}" for row, some in zip(waits, asked, strict=True)]
+    right.barh(names, [row["seconds"] for row in waits])
+    right.set(xlabel="seconds")
+    right.tick_params(labelsize=8)
+    with replacing(path) as fresh:
+        figure.savefig(fresh, dpi=110)
+
+
 def _seconds(row: Mapping[str, Any], name: str) -> float:
     return float(row[name]) * {"µs": 1e-6, "ms": 1e-3, "s": 1.0}[row["unit"]]
 

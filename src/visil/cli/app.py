@@ -31,6 +31,7 @@ from visil.cli import (
 from visil.cli.commands import Commands
 from visil.cli.verbosity import logged_to_console
 from visil.errors import VisilError
+from visil.heap import bound_arenas
 
 app = Commands(
     name="visil",
@@ -73,11 +74,12 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  its callback does it all
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Options of every command."""
+    bound_arenas()
 
 
 def main() -> NoReturn:

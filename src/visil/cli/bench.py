@@ -10,6 +10,7 @@ import typer
 from visil.cli.output import print_json
 from visil.cli.output_files import check_folder
 from visil.cli.verbosity import is_quiet
+from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,12 +28,21 @@ def bench(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="A picture of it: time of a pair, speeds.")
     ] = None,
+    end_to_end: Annotated[
+        Path | None,
+        typer.Option(
+            "--end-to-end",
+            metavar="FOLDER",
+            help="Measure the commands instead, on the videos of a folder: decoding alone, add by 1, 2, 4, ... "
+            "workers, search and duplicates.",
+        ),
+    ] = None,
     show: Annotated[
         Path | None,
         typer.Option("--show", metavar="FILE", help="Print a result that --out kept; measure nothing."),
     ] = None,
 ) -> None:
-    """Measure this machine, each figure beside the plain formula's in the same process.
+    """Measure this machine, each figure beside the plain formula's in the same process; or from files to answers.
 
     Takes some minutes. Other work on the machine makes all figures smaller; ratios hold better than speeds.
     """
@@ -45,6 +55,13 @@ def bench(
     terminal = Console(stderr=True, quiet=is_quiet())
     if show is not None:
         result = read(show)
+    elif end_to_end is not None:
+        from visil.bench.end_to_end import measured as measured_end_to_end
+
+        if only:
+            raise UsageError("--end-to-end measures all that there is: leave sections out")
+        with terminal.status("measuring") as status:
+            result = measured_end_to_end(end_to_end, devices=list(sections(device)), tell=status.update)
     else:
         with terminal.status("measuring") as status:
             result = measured(
@@ -56,9 +73,9 @@ def bench(
         write(result, out)
         terminal.print(f"kept in {out}")
     if plot is not None:
-        from visil.bench.picture import draw
+        from visil.bench.picture import draw, draw_end_to_end
 
-        draw(result, plot)
+        (draw_end_to_end if "end to end" in result else draw)(result, plot)
         terminal.print(f"drawn in {plot}")
     if json_out:
         print_json(result, indent=1)
@@ -68,6 +85,36 @@ def bench(
     for where in ("cpu", "gpu"):
         for name, rows in result.get(where, {}).items():
             console.print(table(f"{where.upper()}: {name}", rows))
+    if "end to end" in result:
+        found = result["end to end"]
+        console.print(
+            end_to_end_table(f"{found['videos']} videos, {found['samples']} samples", found["rows"])
+        )
+
+
+def end_to_end_table(title: str, rows: list[dict[str, Any]]) -> Table:
+    """What ``--end-to-end`` measured."""
+    from rich.table import Table
+
+    made = Table(
+        *("", "on", "workers", "seconds", "samples/s", "of n × one", "of decoding", "MB"),
+        title=title,
+        title_justify="left",
+        show_edge=False,
+    )
+    for column in made.columns[2:]:
+        column.justify = "right"
+    for row in rows:
+        made.add_row(
+            f"search, {row['queries']} queries" if row["queries"] else row["what"],
+            row["device"],
+            str(row["workers"]),
+            f"{row['seconds']:.1f}",
+            number(row["samples"] / row["seconds"]) if row["samples"] else "",
+            *("" if row[name] is None else f"{row[name]:.2f}" for name in ("efficiency", "of_decoding")),
+            "" if row["memory"] is None else f"{row['memory']:,.0f}",
+        )
+    return made
 
 
 def table(title: str, rows: list[dict[str, Any]]) -> Table:

@@ -15,8 +15,9 @@ import torch
 from visil.collection.extraction import extract
 from visil.collection.identity import Stamp, content_id
 from visil.collection.intake import NO_STAMP, Facts, Failed, Intake, Job, Known
-from visil.collection.recipe import READ, ByKind, Settled
+from visil.collection.recipe import READ, ByKind, Embedder, Settled
 from visil.collection.worker import Crashed
+from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.errors import VideoError
 from visil.model.features import VideoFeatures
@@ -64,15 +65,19 @@ class LocalEngine:
         """All files, once: large ones first, so that no core is left with one at the end."""
         alone = self.decode not in (decode_here, decode_fast)
         recipe = AddRecipe(ModelEmbedder(intake.model), intake.model.config.sampling, self.decode)
-        extract(_Adding(intake, recipe), sorted(files, key=_size), workers=self.workers, alone=alone)
+        extract(_Adding(intake, recipe), largest_first(files), workers=self.workers, alone=alone)
 
 
-def _size(path: Path) -> int:
-    """Bytes of a file, negated: larger ones are sorted before smaller ones."""
-    try:
-        return -path.stat().st_size
-    except (OSError, ValueError):
-        return 0
+def largest_first(files: Sequence[Path]) -> list[Path]:
+    """Files by their size; those that are none come last."""
+
+    def size(path: Path) -> int:
+        try:
+            return path.stat().st_size
+        except (OSError, ValueError):
+            return -1
+
+    return sorted(files, key=size, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -90,25 +95,18 @@ class ModelEmbedder:
         """See :meth:`visil.collection.recipe.Embedder.prepare`."""
         self.model.prepare()
 
-    def begin(self) -> None:
-        """Nothing is to be kept in mind: frames are embedded one by one."""
+    def begin(self) -> Repeats:
+        """See :meth:`visil.collection.recipe.Embedder.begin`."""
+        return Repeats()
 
-    def embed(self, pieces: Sequence[tuple[object, Frames]]) -> list[ByKind]:
+    def embed(self, pieces: Sequence[tuple[Repeats, Frames]]) -> list[ByKind]:
         """Features of all pieces, from one pass through the network."""
-        images = (torch.from_numpy(frames.images) for _, frames in pieces)
-        # A GPU reads each from where it lies, which may be memory that it shares.
-        made = self.model.embed_frames(
-            torch.cat([part.to(self.device, non_blocking=True) for part in images])
-        )
-        assert made.blank is not None
-        found: list[ByKind] = []
-        start = 0
-        for _, frames in pieces:
-            part = slice(start, start + len(frames))
-            times = torch.from_numpy(np.asarray(frames.timestamps, np.float64))
-            found.append({"model": VideoFeatures(made.vectors[part], times, blank=made.blank[part])})
-            start += len(frames)
-        return found
+        made = self.model.embed_pieces([(seen, torch.from_numpy(frames.images)) for seen, frames in pieces])
+        times = (torch.from_numpy(np.asarray(frames.timestamps, np.float64)) for _, frames in pieces)
+        return [
+            {"model": VideoFeatures(vectors, seconds, blank=blank)}
+            for (vectors, blank), seconds in zip(made, times, strict=True)
+        ]
 
     def end(self, _: object) -> ByKind:
         """Nothing is left to say."""
@@ -119,7 +117,7 @@ class ModelEmbedder:
 class AddRecipe:
     """:class:`visil.collection.recipe.Recipe` of ``add``."""
 
-    embedder: ModelEmbedder | None
+    embedder: Embedder | None
     sampling: Sampling
     decode: Decode
 

@@ -36,6 +36,7 @@ from visil.collection.reading import (
 from visil.collection.recipe import READ, Settled, Work, discard, seal, write
 from visil.collection.shared_frames import SharedFrames
 from visil.collection.worker import Embedded, Extracting, Worker
+from visil.heap import give_back
 from visil.kernels.cores import using_cores
 from visil.processes import Workers, available
 
@@ -103,6 +104,7 @@ class _Run:
         for claim in self._read(readers, until=self._workers_ready):
             claim.state = None
             self.items.give_back(claim)
+        give_back()  # what embedding took; from now on this process has little to do
 
     def _elsewhere(self) -> None:
         """Every thread has a worker process, which is forked when there is something to do for it."""

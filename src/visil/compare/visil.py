@@ -18,6 +18,7 @@ from visil.compare.closer import Look, closer
 from visil.compare.judge import answer
 from visil.compare.matches import LongVideos
 from visil.compare.reading import Common
+from visil.compare.repeats import Repeats
 from visil.errors import ModelError, UsageError, VideoError
 from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast
@@ -82,8 +83,9 @@ class ViSiL(Network):
             prefetched(on_device(stream)) as batches,
         ):
             parts: list[VideoFeatures] = []
+            repeats = Repeats()
             for batch in batches:
-                parts.append(self.embed_frames(batch))
+                parts.append(self.embed_frames(batch, repeats=repeats))
                 if progress is not None:
                     progress(sum(map(len, parts)))
         if not parts:
@@ -94,25 +96,51 @@ class ViSiL(Network):
         self,
         frames: NDArray[np.uint8] | Tensor | Frames | GpuFrames,
         timestamps: Sequence[float] | None = None,
+        *,
+        repeats: Repeats | None = None,
     ) -> VideoFeatures:
         """Features of frames already sampled: RGB uint8 [T, H, W, 3], of any size, used as they are.
 
         Without ``timestamps`` they are taken to follow the model's own rate, one a second by default. Features of one
-        video's batches are joined by :meth:`VideoFeatures.joined`.
+        video's batches are joined by :meth:`VideoFeatures.joined`. A frame that is the one before again, byte by byte,
+        is not embedded again: across batches too, where each of a video's comes with the same ``repeats``.
         """
         images = _as_tensor(getattr(frames, "images", frames))
         if timestamps is None:
             timestamps = getattr(frames, "timestamps", None)
         if images.ndim != 4 or images.shape[-1] != 3 or images.dtype != torch.uint8 or 0 in images.shape:
             raise UsageError(f"frames must be uint8 [T, H, W, 3], got {images.dtype} {list(images.shape)}")
-        with torch.inference_mode():
-            vectors = torch.cat([self.features(part).float().cpu() for part in images.split(BATCH)])
         if timestamps is None:
             times = torch.arange(len(images), dtype=torch.float64) / self.config.sampling.fps
         else:
             times = torch.as_tensor(np.asarray(timestamps, np.float64))
+        ((vectors, blank),) = self.embed_pieces([(repeats or Repeats(), images)])
+        return VideoFeatures(vectors, times, blank=blank)
+
+    def embed_pieces(self, pieces: Sequence[tuple[Repeats, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+        """Vectors [t, R, C] and which are blank [t], of some frames of several videos, from one pass for all of them.
+
+        Each piece comes with what its video showed before. A GPU reads frames from where they lie.
+        """
+        different: list[Tensor] = []
+        new: list[Tensor] = []
+        for repeats, images in pieces:
+            new.append(repeats.new(images))
+            chosen = images if bool(new[-1].all()) else images[new[-1].to(images.device)]
+            different.append(chosen.to(self.device, non_blocking=True))
+        vectors, blank = torch.empty(0), torch.empty(0, dtype=torch.bool)
         share = GROUND_SHARE if self.reader is None else GROUND_LEFT_TO_READER
-        return VideoFeatures(vectors, times, blank=blank_frames(images, share).cpu())
+        batches = [part for part in torch.cat(different).split(BATCH) if len(part)]
+        if batches:
+            with torch.inference_mode():
+                vectors = torch.cat([self.features(part).float().cpu() for part in batches])
+                blank = torch.cat([blank_frames(part, share).cpu() for part in batches])
+        counts = [len(part) for part in different]
+        shares = zip(vectors.split(counts), blank.split(counts), strict=True)
+        return [
+            repeats.spread(fresh, *share)
+            for (repeats, _), fresh, share in zip(pieces, new, shares, strict=True)
+        ]
 
     def attention_weights(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """How much each region of each frame counts (Eq. 3): [T, R], in [0, 1]."""

@@ -17,6 +17,7 @@ from visil.collection import AddProgress
 from visil.collection.discover import LEAVES, discover
 from visil.collection.identity import stamp_of
 from visil.collection.selection import Selection
+from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, printable
 from visil.footage.proof import Prover
@@ -139,7 +140,7 @@ class Tasks:
     def embed(self, path: Path, name: str, tell: Teller) -> VideoFeatures:
         """As :meth:`visil.ViSiL.embed`, but decoded in another process, and refused where it is too long."""
         parts: list[VideoFeatures] = []
-        done = 0
+        repeats, done = Repeats(), 0
         most = self.limits.upload_seconds * self.model.config.sampling.fps
         try:
             sampling, seconds = self.model.config.sampling, self.limits.decode_query_s
@@ -156,7 +157,7 @@ class Tasks:
                         raise VideoError(
                             name, f"is longer than {most_words}; add it to the collection instead"
                         )
-                    part = self.model.embed_frames(frames)
+                    part = self.model.embed_frames(frames, repeats=repeats)
                     parts.append(replace(part, vectors=part.vectors.half()))
                     tell(done, max(done, expected) if expected else None, "frames")
         except VideoError as error:
