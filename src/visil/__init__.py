@@ -11,9 +11,11 @@ Everything public is listed here. Heavy imports (torch, PyAV, Matplotlib) happen
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # that of ``typing``, which ``python -m visil`` would look for in the working folder
 if TYPE_CHECKING:
+    from typing import Any
+
     from visil.collection import (
         AddProgress,
         AddReport,

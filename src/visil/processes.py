@@ -1,9 +1,13 @@
-"""Worker processes that share memory: forked from one process that has loaded what they need, and nothing else.
+"""Processes of our own that run Python, and worker processes that share memory.
 
-A fork of this process may hang, since it may have threads, a GPU, and whatever else a user's program has loaded; and a
-fresh process for each worker would load torch each time. So one fresh process is started (it imports nothing from the
-working directory), is told once what workers do, loads that, and forks workers: in milliseconds, and with its memory
-shared between them until they write to it. When this process ends, however that happens, all of them do.
+No code is ever taken from the folder that a command runs in, which may hold downloads: every process that is started
+here loads it with that folder off ``sys.path`` (``-P``), and in the root folder.
+
+Workers are forked from one process that has loaded what they need, and nothing else. A fork of this process may hang,
+since it may have threads, a GPU, and whatever else a user's program has loaded; and a fresh process for each worker
+would load torch each time. So one fresh process is started, is told once what workers do, loads that, goes to the
+folder that paths are relative to, and forks workers: in milliseconds, and with its memory shared between them until
+they write to it. When this process ends, however that happens, all of them do.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -34,6 +39,12 @@ ENVIRONMENT = {
 }
 """A worker is one core's work; where it may use more, it is told so."""
 
+
+NEUTRAL = os.path.abspath(os.sep)
+"""Where our processes are started: nobody puts modules there."""
+
+PATHS = ("VISIL_CACHE", "VISIL_CONFIG", "XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME")
+"""Variables that name a file or folder, perhaps from where the command was run."""
 
 NOT_HERE = "worker processes are forked, which is safe on Linux alone"
 
@@ -64,12 +75,13 @@ class Workers:
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "visil.processes", str(theirs.fileno())],
+                python("-m", "visil.processes", str(theirs.fileno()), _here()),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,  # where this process prints its results
                 start_new_session=True,  # Ctrl-C is for this process, which ends its workers itself
-                env=os.environ | ENVIRONMENT | {"PYTHONPATH": python_path()},
+                cwd=NEUTRAL,
+                env=environment(ENVIRONMENT),
             )
         self._lock = threading.Lock()
         self.ready = threading.Event()
@@ -141,10 +153,31 @@ def receive_handle(connection: Connection) -> int:
     return handles[0]
 
 
+def python(*arguments: str) -> list[str]:
+    """A command that runs Python, and takes no code from the folder that it runs in."""
+    return [sys.executable, "-P", *arguments]
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables of such a process: this one's, and ``more``; where it runs changes nothing of what they mean."""
+    ours = {"PYTHONSAFEPATH": "1", "PYTHONPATH": python_path()}
+    paths = {name: os.path.abspath(os.environ[name]) for name in PATHS if os.environ.get(name)}
+    return {**os.environ, **paths, **ours, **(more or {})}
+
+
+def _here() -> str:
+    """The folder that paths are relative to, unless it is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return NEUTRAL
+
+
 def python_path() -> str:
     """``PYTHONPATH`` of a process that is started with ``-P``: for this package, and what this process was told."""
     ours = os.fspath(Path(__file__).resolve().parents[1])
-    return os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])
+    told = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join([ours, *(os.path.abspath(folder) for folder in told if folder)])
 
 
 # ---------------------------------------------------------------------- the process that forks
@@ -158,6 +191,7 @@ def main() -> None:
     (length,) = struct.unpack("!Q", _exactly(control, 8))
     service: Service = pickle.loads(_exactly(control, length))
     service.prepare()
+    os.chdir(sys.argv[2])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end are not waited for
     gc.freeze()  # what is there stays, and the collector of a worker need not touch it
     control.sendall(b"R")

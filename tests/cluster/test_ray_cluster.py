@@ -297,6 +297,14 @@ def test_scores_of_a_cluster_are_those_of_one_machine(cluster: Cluster, local: P
         np.testing.assert_array_equal(found.scores[name].values, expected.scores[name].values)
 
 
+def test_actors_look_for_no_module_where_the_command_runs(cluster: Cluster) -> None:
+    import ray
+
+    found = ray.get(ray.remote(lambda: (os.getcwd(), sys.path)).remote())
+    assert found[1]
+    assert not {os.getcwd(), ""} & set(found[1])
+
+
 def test_no_gpu_where_one_was_asked_for(cluster: Cluster) -> None:
     with (
         pytest.raises(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -15,10 +14,12 @@ from pathlib import Path
 import pytest
 
 import visil
+from planted import plant, ran
 from synthetic import write_video
 from visil.cli import main
 from visil.client import Client
 from visil.errors import UsageError
+from visil.processes import environment
 from visil.web.server import Server
 from visil.web.settings import settle
 from visil.web.state import Job, JobStore
@@ -29,8 +30,12 @@ Start = Callable[..., tuple[subprocess.Popen[str], list[str]]]
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
-    """``visil serve`` with arguments; gives the process and the first lines it says. Ended with the test."""
+def start(tmp_path: Path) -> Iterator[Start]:
+    """``visil serve`` with arguments; gives the process and the first lines it says. Ended with the test.
+
+    It runs in a folder with files that are named like modules, of which none may be run.
+    """
+    folder = plant(tmp_path / "downloads")
     started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: str | Path, lines: int = 2) -> tuple[subprocess.Popen[str], list[str]]:
@@ -39,7 +44,8 @@ def start() -> Iterator[Start]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+            cwd=folder,
+            env=environment({"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": ""}),
         )
         started.append(child)
         assert child.stdout is not None
@@ -49,6 +55,7 @@ def start() -> Iterator[Start]:
     for child in started:
         child.kill()
         child.communicate()
+    assert ran(folder) == []
 
 
 def address(said: list[str]) -> str:

@@ -29,6 +29,7 @@ from visil.model.backbones import BACKBONES, Backbone
 from visil.model.codes import Codes, encode
 from visil.model.comparator import Comparator
 from visil.model.formula import Formula
+from visil.processes import NEUTRAL, environment, python
 from visil.video import Sampling, stream_frames
 from visil.video.writer import write_video
 
@@ -240,9 +241,10 @@ def memory() -> Iterator[Measurement]:
 def _peak(length: int, how: str) -> float:
     """:func:`peak` in a process of its own."""
     code = f"from visil.bench.cpu import peak; print(peak({length}, {how!r}))"
-    return float(
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    run = subprocess.run(
+        python("-c", code), cwd=NEUTRAL, env=environment(), check=True, capture_output=True, text=True
     )
+    return float(run.stdout)
 
 
 def _largest() -> int:

@@ -31,7 +31,7 @@ from visil.collection.feature_writer import FeatureWriter
 from visil.collection.recipe import ByKind
 from visil.errors import FileError, VideoError, VisilError
 from visil.kernels.cores import usable_cores
-from visil.processes import python_path
+from visil.processes import NEUTRAL, environment, python
 from visil.video import Frames
 
 QUERIES = 100
@@ -85,12 +85,12 @@ def measured(folder: Path, *, devices: Sequence[str], tell: Tell) -> dict[str, A
         index = Path(made) / "all.visil"
         for count in counts:
             tell(f"decoding alone, {count} of {cores} workers")
-            rows.append(_row("decode", "cpu", count, rows, _step("decode", folder, count)))
+            rows.append(_row("decode", "cpu", count, rows, _step("decode", root, count)))
         for device in devices:
             for count in counts:
                 tell(f"adding on the {device}, {count} of {cores} workers")
                 shutil.rmtree(index, ignore_errors=True)
-                rows.append(_row("add", device, count, rows, _step("add", folder, count, index, device)))
+                rows.append(_row("add", device, count, rows, _step("add", root, count, index, device)))
         queries = [os.fspath(file) for file in files[:: max(1, len(files) // QUERIES)]][:QUERIES]
         for device in devices:
             tell(f"searching on the {device}")
@@ -130,7 +130,7 @@ def _read_through(file: Path) -> None:
 def _step(*arguments: object) -> dict[str, Any]:
     """A step that is measured from inside, in a process of its own."""
     code = "from visil.bench.end_to_end import step; step()"
-    said = _run([sys.executable, "-P", "-c", code, *map(str, arguments)], os.environ)
+    said = _run(python("-c", code, *map(str, arguments)), environment())
     found: dict[str, Any] = json.loads(said)
     if not found["samples"]:
         raise FileError(str(arguments[1]), "holds no video that can be read")
@@ -139,16 +139,14 @@ def _step(*arguments: object) -> dict[str, Any]:
 
 def _command(device: str, *arguments: object) -> float:
     """Seconds of a command of ``visil``, from start to end."""
-    environment = os.environ | {"VISIL_DEVICE": "cuda" if device == "gpu" else "cpu"}
+    chosen = {"VISIL_DEVICE": "cuda" if device == "gpu" else "cpu"}
     start = time.perf_counter()
-    _run([sys.executable, "-P", "-m", "visil", *map(str, arguments)], environment)
+    _run(python("-m", "visil", *map(str, arguments)), environment(chosen))
     return time.perf_counter() - start
 
 
-def _run(command: list[str], environment: os._Environ[str] | dict[str, str]) -> str:
-    done = subprocess.run(
-        command, env=environment | {"PYTHONPATH": python_path()}, capture_output=True, text=True, check=False
-    )
+def _run(command: list[str], variables: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=NEUTRAL, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         line = (done.stderr.strip().splitlines() or ["no word"])[-1]
         raise VisilError(f"the measured process ended with status {done.returncode}: {line}")

@@ -10,12 +10,13 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from visil.errors import UsageError, VisilError
+from visil.processes import NEUTRAL
 
 logger = logging.getLogger("visil")
 
@@ -169,7 +170,7 @@ def _check_answer(named: str, host: str, port: int) -> None:
 
 def _join(ray: Any, address: str) -> None:
     try:
-        with _no_chatter():
+        with _no_chatter(), chdir(NEUTRAL):  # Ray's processes look for modules where it is started
             ray.init(address=address, **_QUIET)
     except Exception as error:
         raise ClusterError(_why_not(address, error)) from error
@@ -201,7 +202,7 @@ def _start(ray: Any, folder: str, workers: int | None) -> None:
     from visil.kernels.cores import usable_cores
 
     try:
-        with _no_chatter():
+        with _no_chatter(), chdir(NEUTRAL):  # Ray's processes look for modules where it is started
             ray.init(
                 address="local",
                 num_cpus=workers or usable_cores(),

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from typing import Any
 
-APART: dict[str, Any] = {"start_new_session": True}
-"""For ``Popen``: Ctrl-C is not for this process, the server ends its children itself."""
+from visil.processes import NEUTRAL
+
+APART: dict[str, Any] = {"cwd": NEUTRAL, "start_new_session": True}
+"""For ``Popen``: neither the server's working folder nor Ctrl-C is for them; the server ends them itself."""
 if sys.platform == "win32":
-    APART = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    APART = {"cwd": NEUTRAL, "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.errors import VisilError
+from visil.processes import environment, python
 from visil.web.child import APART
 from visil.web.decoder import own_output
 from visil.web.settings import MIB, Limits
@@ -135,7 +136,7 @@ class EngineLink:
         async with self._starting:
             if self._child is None or self._child.returncode is not None:
                 self._child = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", "visil.web.engine", self.index, self.state),
+                    *python("-m", "visil.web.engine", os.fspath(self.index), os.fspath(self.state)),
                     *(str(self.nice), str(self.threads), json.dumps(asdict(self.limits))),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
@@ -146,7 +147,7 @@ class EngineLink:
                         "OMP_NUM_THREADS": str(self.threads),
                         "OMP_WAIT_POLICY": "PASSIVE",
                         "MALLOC_ARENA_MAX": "2",  # or every thread keeps what it once needed
-                        **os.environ,
+                        **environment(),
                     },
                 )
                 reader = asyncio.create_task(self._read(self._child))

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.errors import IndexFolderError, VideoError
+from visil.processes import environment, python
 from visil.video import Frames, Sampling, VideoInfo
 from visil.web.child import APART
 from visil.web.settings import GIB, Limits
@@ -166,12 +167,12 @@ class Decoder:
         if self._child is None or self._child.poll() is not None:
             self.close()
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "visil.web.decoder", str(self.limits.decode_memory)],
+                python("-m", "visil.web.decoder", str(self.limits.decode_memory)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                env=os.environ | ONE_THREAD,
+                env=environment(ONE_THREAD),
                 **APART,
             )
             if self._ended:  # said while the process was being started
