@@ -52,9 +52,12 @@ def test_a_folder_is_enough(videos: Path, tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     told = done.stderr.splitlines()
-    assert told[0].startswith(f"left out: {videos / 'broken.mp4'}: ")
-    assert told[1] == "3 videos to learn from, 2 to validate on"
-    assert len(told) == 2
+    assert told[0].startswith(
+        "recipe default: efficientnet-lite0, L1 + L2 + L3-iMAC, whitened to 256 dimensions"
+    )
+    assert told[1].startswith(f"left out: {videos / 'broken.mp4'}: ")
+    assert told[2] == "3 videos to learn from, 2 to validate on"
+    assert len(told) == 3
     assert done.stdout.startswith(f"{out}: epoch 1 was best, mAP ")
     assert [json.loads(line)["epoch"] for line in (out / "log.jsonl").read_text().splitlines()] == [0, 1]
     model = package.load(out)
@@ -130,6 +133,15 @@ def test_mistakes_are_one_line(videos: Path, tmp_path: Path) -> None:
             "at least two readable videos are needed to learn from, found 0",
         ),
         (("train", "--videos", videos, "--out", settings), f"{settings}: cannot be made the output folder"),
+        (("train", "--recipe", "x"), "unknown recipe 'x': choose one of default, paper, "),
+        (
+            ("train", settings, "--recipe", "paper"),
+            "a recipe and a file: leave one out, or write recipe: NAME",
+        ),
+        (
+            ("train", "--recipe", "paper", "--backbone-weights", empty / "no.pth", "--out", tmp_path / "c"),
+            f"{empty / 'no.pth'}: ",
+        ),
     ):
         message = failure(*arguments)
         assert message.startswith(said)

@@ -162,6 +162,28 @@ def collection(videos: Path, model: ViSiL, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
+def test_a_recipe_is_told_and_held_to(run: Command, annotations: Path, videos: Path, tmp_path: Path) -> None:
+    common = ("fivr-5k", "--annotations", annotations / "fivr.pickle")
+    lite = ("--videos", videos, "--index", tmp_path / "f.visil", "--backbone", "efficientnet-lite0")
+    status, out, err = run(*common, *lite, "--recipe", "paper-f", "--json")
+    assert (status, err) == (0, "recipe paper-f: efficientnet-lite0, L3-iMAC\n")
+    assert read(out)["model"] == "paper-f"
+    assert read(out)["DSVR"] == 1
+    told = run(*common, *lite, "--recipe", "paper")[2].splitlines()
+    assert told[0].startswith(
+        "recipe paper: efficientnet-lite0, L3-iMAC, whitened to 496 dimensions, attention,"
+    )
+    assert told[1] == (
+        "visil: paper has to be learned first: give the --model that visil train --recipe paper writes"
+    )
+    for wrong, said in (
+        (("--index", tmp_path, "--recipe", "paper"), "go with --videos: a collection has its model"),
+        (("--videos", videos, "--backbone", "resnet50"), "--backbone goes with --recipe"),
+        (("--videos", videos, "--backbone-weights", tmp_path / "no.pth"), "no.pth"),
+    ):
+        assert said in failed(run(*common, *wrong))
+
+
 def test_from_shards(run: Command, annotations: Path, collection: Path, tmp_path: Path) -> None:
     create(tmp_path / "many.visil", 2, source=collection)
     expected = figures(run, annotations, "--index", collection)

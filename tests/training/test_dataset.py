@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,18 @@ import pytest
 import torch
 
 import visil
+from synthetic import moving_scene, write_video
 from toy_training import footage, toy_config, toy_model
 from visil.errors import ModelError, UsageError
 from visil.model.whitening import PCA
-from visil.training.config import ModelConfig, TrainConfig
-from visil.training.dataset import NEGATIVES, Split, split, triplet_sampler
+from visil.training.config import DataConfig, ModelConfig, TrainConfig
+from visil.training.dataset import NEGATIVES, Split, read_footage, split, triplet_sampler
 from visil.training.distributed import Processes
 from visil.training.footage import ArrayFootage, RememberedFootage
 from visil.training.segments import SegmentPair
 from visil.training.starting_model import starting_model
 from visil.training.whitening import fit_on_footage
+from visil.video import Sampling
 
 
 def pair(query: int, target: int) -> SegmentPair[int]:
@@ -44,6 +47,33 @@ def test_related_videos_stay_on_one_side() -> None:
                 assert names in {("video 0", "video 1"), ("video 1", "video 2"), ("video 5", "video 6")}
                 assert p.query_span == (0.0, 6.0)
         assert len(parts.pairs) + len(parts.validation_pairs) == 3
+
+
+def test_validation_is_bounded_by_number_and_has_its_share_of_annotated_videos() -> None:
+    many = ArrayFootage([footage().images(0, [0])] * 100)
+    pairs = [pair(2 * number, 2 * number + 1) for number in range(10)]
+    parts = split(many, pairs, 0.2, most=8)
+    assert (len(parts.training), len(parts.validation)) == (92, 8)
+    assert len(parts.validation_pairs) == 2, "a fifth of twenty annotated videos are two pairs"
+    assert len(split(many, pairs, 0.2).validation) == 20
+
+
+def test_an_annotated_pair_with_a_byte_identical_file_is_kept(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 1), ("c", 2), ("d", 3)):
+        write_video(tmp_path / f"{name}.mp4", moving_scene(seed, 1, fps=2, size=(32, 32)), fps=2)
+    shutil.copy(tmp_path / "b.mp4", tmp_path / "copy.mp4")
+    labels = tmp_path / "pairs.csv"
+    labels.write_text("query,query_start,query_end,target,target_start,target_end\ncopy,0,6,d,0,6\n")
+    data = read_footage(
+        DataConfig(videos=(str(tmp_path),), annotations=str(labels), held_out=0.5),
+        Sampling(resize=32, crop=32),
+        tmp_path / "cache",
+        lambda _: None,
+    )
+    assert len(data.training) + len(data.validation) == 4
+    (found,) = data.pairs + data.validation_pairs
+    names = (data.training if data.pairs else data.validation).names
+    assert [Path(names[video]).name for video in (found.query, found.target)] == ["b.mp4", "d.mp4"]
 
 
 def test_parts_show_their_videos() -> None:

@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import visil
 from synthetic import moving_scene, write_video
 from visil.cli.app import app
 from visil.errors import ModelError, UsageError
-from visil.training.whitening import fit_whitening, whitened_config
-from visil.video import read_frames
+from visil.training.sampled_frames import SampledFrames, spread
+from visil.training.whitening import fit_whitening, recipe_config, whitened_config
+from visil.video import Sampling, read_frames
 
 CPU = torch.device("cpu")
 
@@ -58,6 +61,43 @@ def test_a_folder_becomes_a_model(videos: Path, tmp_path: Path) -> None:
     assert model.whitening is not None
     found = model.whitening(vectors.reshape(-1, 24)).numpy()
     np.testing.assert_allclose(found @ found.T, white @ white.T, atol=1e-3)
+
+
+def test_of_many_frames_an_even_spread_is_taken(videos: Path) -> None:
+    """Two videos of four samples: every second of the eight, each the very sample that reading all would give."""
+    files = sorted(videos.glob("*.mp4"))
+    sampling = Sampling(resize=64, crop=64)
+    sampled = SampledFrames(files, sampling, 4)
+    found = np.concatenate(list(sampled))
+    assert [Path(path).name for path, _ in sampled.failed] == ["broken.mp4"]
+    rows = [read_frames(file, sampling).images for file in files[:2]]
+    assert [len(row) for row in rows] == [4, 4]
+    expected = np.concatenate(rows)[[0, 2, 4, 6]]
+    assert np.array_equal(found, expected)
+    config = whitened_config("lite0", (0,), (3,), 8)
+    assert fit_whitening([videos], config, CPU, vectors=36).vectors == 4 * 9
+
+
+@given(st.lists(st.integers(1, 9), max_size=6), st.floats(1, 5))
+def test_the_spread_is_even_over_all_rows(counts: list[int], every: float) -> None:
+    starts = np.cumsum([0, *counts])
+    taken = [start + p for start, row in zip(starts, spread(counts, every), strict=False) for p in row]
+    assert taken == [place for k in range(sum(counts)) if (place := int(np.ceil(k * every))) < sum(counts)]
+
+
+def test_a_recipe_says_what_is_fitted(videos: Path, tmp_path: Path) -> None:
+    recipe = ["--recipe", "paper", "--backbone", "lite0", "--dim", "8"]
+    done = CliRunner().invoke(app, ["fit-whitening", str(videos), "--out", str(tmp_path), *recipe])
+    assert done.stderr.splitlines()[0] == "recipe paper: efficientnet-lite0, whitened to 8 dimensions"
+    assert "needs more than 496 vectors, got 72" in str(done.exception)
+    config = recipe_config("paper", "lite0")
+    assert (config.levels, config.stages, config.sampling) == ((3,), (0, 1, 2, 3), Sampling())
+    mixed = ["fit-whitening", str(videos), "--out", "x", "--recipe", "paper", "--stages", "1"]
+    assert "leave --stages" in str(CliRunner().invoke(app, mixed).exception)
+    assert recipe_config("paper").dim == 3840
+    assert recipe_config("paper-512").dim == 512
+    with pytest.raises(UsageError, match="paper-f is not whitened"):
+        recipe_config("paper-f")
 
 
 def test_usual_stages_and_widths() -> None:

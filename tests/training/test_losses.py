@@ -43,6 +43,18 @@ def test_regularisation_sums_what_lies_outside() -> None:
     assert similarity_regularisation(output).tolist() == [pytest.approx(0.5 + 2.0), 0.0]
 
 
+def test_the_gradient_of_l_reg_pushes_back_what_lies_outside() -> None:
+    """d L_reg / d S_v of Eq. 8: 1 above 1, -1 below -1, 0 between; in Eq. 9, r times as much."""
+    output = torch.tensor([[1.5, -1.2, 0.9], [-3.0, 1.0001, -0.2]], dtype=torch.float64, requires_grad=True)
+    slope = torch.tensor([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]], dtype=torch.float64)
+    similarity_regularisation(output).backward()
+    assert output.grad is not None
+    assert torch.equal(output.grad, slope)
+    output.grad = None
+    total(output.sum() * 0, similarity_regularisation(output), 0.1).backward()
+    assert torch.allclose(output.grad, 0.1 * slope)  # type: ignore[arg-type]
+
+
 def test_total_is_weighted() -> None:
     assert total(torch.tensor(0.6), torch.tensor(2.5), 0.1).item() == pytest.approx(0.85)
 

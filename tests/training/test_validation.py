@@ -12,8 +12,8 @@ from visil.edits.clips import PaperPositive
 from visil.training import validation
 from visil.training.distributed import Processes
 from visil.training.embedding import SnippetEmbedder
-from visil.training.segments import SegmentPair
-from visil.training.validation import Validation, average_precision, edited_copies
+from visil.training.segments import SegmentPair, Span
+from visil.training.validation import Validation, average_precision, edited_copies, shares
 
 
 def test_average_precision_by_hand() -> None:
@@ -46,8 +46,37 @@ def test_copies_are_of_their_videos_and_repeatable() -> None:
         assert query.snippet.seed is not None
         assert item.frames == tuple((video, position) for position in range(12))
         assert item.seed is None
-    related, _ = edited_copies(footage(), 8, 1, [SegmentPair(2, (0, 5), 4, (0, 5))])
-    assert related[4].relevant == related[2].relevant == {2, 4}
+
+
+def test_a_pair_counts_where_the_annotated_stretch_is_shown() -> None:
+    """Videos of 12 s, queries of 8 s: all of a video is always shown in part, its first second only sometimes."""
+    whole, _ = edited_copies(footage(), 8, 1, [SegmentPair(2, (0, 12), 4, (0, 12))])
+    assert whole[4].relevant == whole[2].relevant == {2, 4}
+    chain = [SegmentPair(0, (0, 12), 1, (0, 12)), SegmentPair(1, (0, 1), 2, (11, 12))]
+    seen = set()
+    for seed in range(12):
+        queries, _ = edited_copies(footage(), 8, seed, chain)
+        starts = min(position for _, position in queries[1].snippet.frames) == 0
+        assert queries[0].relevant == {0, 1}, (
+            "what the second of a chain has in common with a third is not here"
+        )
+        assert queries[1].relevant == ({0, 1, 2} if starts else {0, 1})
+        seen.add(starts)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("query", "target", "shared"),
+    [
+        ((0, 8), (0, 100), False),  # of 10 to 20 nothing is shown
+        ((0, 15), (0, 100), True),  # its first five seconds
+        ((0, 14.5), (0, 100), False),
+        ((15, 40), (0, 34), False),  # 30 to 40 of the target at half the speed: 30 to 34 are there, 2 s of it
+        ((0, 40), (0, 100), True),
+    ],
+)
+def test_what_is_shared_by_hand(query: Span, target: Span, shared: bool) -> None:
+    assert shares(SegmentPair(0, (10, 20), 1, (20, 40)), query, target) == shared
 
 
 def test_scores_are_the_models(monkeypatch: pytest.MonkeyPatch) -> None:

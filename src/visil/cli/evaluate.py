@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from visil.cli.options import AsJson, Device, Precision, RayAddress, Workers, choose_device, joined
-from visil.cli.output import MOST_FAILURES, print_json
+from visil.cli.options import (
+    AsJson,
+    BackboneName,
+    BackboneWeights,
+    Device,
+    Precision,
+    RayAddress,
+    RecipeName,
+    Workers,
+    choose_device,
+    joined,
+)
+from visil.cli.output import MOST_FAILURES, note, print_json
 from visil.cli.progress import evaluation_progress
 from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
     from visil.collection.intake import Engine
+    from visil.compare.visil import ViSiL
     from visil.evaluation import Evaluation, Scoring, Task
 
 
@@ -65,9 +77,14 @@ def evaluate(
             "--model", metavar="MODEL", help="A preset, a folder or a hub id, for a new collection."
         ),
     ] = None,
+    recipe: RecipeName = None,
+    backbone: BackboneName = None,
+    backbone_weights: BackboneWeights = None,
     ids: Annotated[
         Path | None,
-        typer.Option("--list", metavar="FILE", help="A list of ids or pairs that belongs to the annotation."),
+        typer.Option(
+            "--ids", "--list", metavar="FILE", help="A list of ids or pairs that belongs to the annotation."
+        ),
     ] = None,
     scored_only: Annotated[
         bool,
@@ -89,8 +106,13 @@ def evaluate(
     choose_device(device, precision)
     if scores is None and videos is None and index is None:
         raise UsageError("nothing to evaluate: give --videos, --index or --scores")
-    if scores is not None and (videos is not None or index is not None or model is not None):
+    weighed = recipe is not None or backbone is not None or backbone_weights is not None
+    if scores is not None and (videos is not None or index is not None or model is not None or weighed):
         raise UsageError("--scores needs no videos, index or model: leave either out")
+    if weighed and videos is None:
+        raise UsageError("--recipe and --backbone-weights go with --videos: a collection has its model")
+    if backbone is not None and recipe is None:
+        raise UsageError("--backbone goes with --recipe: a finished model has its own")
     if scored_only and scores is None:
         raise UsageError("--scored-only goes with --scores; from videos, only those at hand count anyway")
     if ray is not None and scores is not None:
@@ -103,7 +125,8 @@ def evaluate(
         # A place that cannot be written to is found out before the work, not after it.
         fresh = None if out_scores is None else kept.enter_context(replacing(out_scores))
         cluster = kept.enter_context(joined(ray, workers=workers))
-        result = _run(task, videos, pattern, scores, index, model, scored_only, as_json, cluster, workers)
+        chosen = model if not weighed else _outcome(recipe, backbone, backbone_weights, model)
+        result = _run(task, videos, pattern, scores, index, chosen, scored_only, as_json, cluster, workers)
         if fresh is not None:
             write_predictions(fresh, result.predictions)
     if as_json:
@@ -112,13 +135,27 @@ def evaluate(
         _tell(result)
 
 
+def _outcome(recipe: str | None, backbone: str | None, weights: Path | None, model: str | None) -> ViSiL:
+    """The model that a recipe asks for, told of in the first line; or any with a file of its backbone's weights."""
+    from visil.compare.loading import load
+
+    file = None if weights is None else str(weights)
+    if recipe is None:
+        return load(model, backbone_weights=file)
+    from visil.training.recipes import described, finished_model, recipe_called
+
+    chosen = recipe_called(recipe).on(backbone, file)
+    note(described(chosen.config, chosen.model()))
+    return finished_model(chosen, model)
+
+
 def _run(
     task: Task,
     videos: Path | None,
     pattern: str,
     scores: Path | None,
     index: str | None,
-    model: str | None,
+    model: ViSiL | str | None,
     scored_only: bool,
     quiet: bool,
     cluster: Cluster | None,

@@ -90,6 +90,23 @@ ModelName = Annotated[
     ),
 ]
 
+RecipeName = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe", metavar="NAME", help="paper, or another named recipe (docs/training.md lists them)."
+    ),
+]
+
+BackboneName = Annotated[
+    str | None,
+    typer.Option("--backbone", metavar="NAME", help="Another network for the recipe: efficientnet-lite0, …"),
+]
+
+BackboneWeights = Annotated[
+    Path | None,
+    typer.Option("--backbone-weights", metavar="FILE", help="The file of the backbone's weights."),
+]
+
 RayAddress = Annotated[
     str | None,
     typer.Option(

@@ -31,6 +31,12 @@ def say(line: str) -> None:
         typer.echo(line)
 
 
+def note(line: str) -> None:
+    """A line beside the answer, on standard error."""
+    if not is_quiet():
+        typer.echo(line, err=True)
+
+
 def print_json(document: Any, *, indent: int | None = None) -> None:
     """The one JSON document that a command with ``--json`` writes to standard output."""
     json.dump(document, sys.stdout, indent=indent)

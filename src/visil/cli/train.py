@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from visil.cli.options import numbers
-from visil.cli.output import print_left_out, say
+from visil.cli.options import BackboneName, BackboneWeights, RecipeName, numbers
+from visil.cli.output import note, print_left_out, say
+from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from visil.training.config import TrainConfig
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 def train(
     config: Annotated[
-        Path | None, typer.Argument(metavar="CONFIG", help="A YAML file; the paper's settings without one.")
+        Path | None, typer.Argument(metavar="CONFIG", help="A YAML file; without one, a recipe.")
     ] = None,
+    recipe: RecipeName = None,
+    backbone: BackboneName = None,
+    backbone_weights: BackboneWeights = None,
     videos: Annotated[
         list[Path] | None, typer.Option("--videos", metavar="PATH", help="Videos or folders to learn from.")
     ] = None,
@@ -60,20 +64,25 @@ def train(
         bool | None, typer.Option("--tensorboard", help="Write TensorBoard scalars beside the log.")
     ] = None,
 ) -> None:
-    """Train a model on a folder of videos, or as a file says. Run it again to go on where it was stopped.
+    """Train a model on videos, by a named recipe or as a file says. Run it again to go on where it was stopped.
+
+    --recipe paper is the paper's training to the letter; without any, attention and comparator are trained on the
+    default model's features.
 
     On several GPUs: torchrun --nproc-per-node 4 -m visil train CONFIG
     """
     from visil.cli.progress import training_progress
     from visil.compare.loading import DEFAULT, default_folder
-    from visil.training.config import TrainConfig
     from visil.training.config_file import read_train_config
     from visil.training.distributed import own_rank
+    from visil.training.recipes import recipe_called
     from visil.training.run import train as run
 
     if config is None and pictures:  # as the default model was taught by pictures, from the default model on
         config, model = default_folder() / "train-3.yaml", model or DEFAULT
-    settings = read_train_config(config) if config is not None else TrainConfig()
+    if config is not None and recipe is not None:
+        raise UsageError("a recipe and a file: leave one out, or write recipe: NAME into the file")
+    settings = read_train_config(config) if config is not None else recipe_called(recipe or "default").config
     sections: dict[str, dict[str, Any]] = {
         "data": {
             "videos": tuple(map(str, videos)) if videos else None,
@@ -82,7 +91,11 @@ def train(
             "annotations": annotations and str(annotations),
             "triplets": triplets,
         },
-        "model": {"start": model},
+        "model": {
+            "start": model,
+            "backbone": backbone,
+            "backbone_weights": backbone_weights and str(backbone_weights),
+        },
         "optim": {"epochs": epochs, "batch": batch, "lr": lr},
     }
     changed: dict[str, Any] = {
@@ -104,24 +117,40 @@ def train(
 def fit_whitening(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Videos and folders.")],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the model goes.")],
-    backbone: Annotated[str, typer.Option(help="lite0, lite1, lite2 or resnet50.")] = "lite0",
+    recipe: RecipeName = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="lite0, lite1, lite2 or resnet50; lite0 if there is no recipe.")
+    ] = None,
+    backbone_weights: BackboneWeights = None,
     stages: Annotated[
         str | None, typer.Option(help="Stages pooled, such as 1,2,3; the usual ones if not given.")
     ] = None,
-    levels: Annotated[str, typer.Option(help="Grids of regions, such as 3 or 1,2,3.")] = "3",
+    levels: Annotated[
+        str | None, typer.Option(help="Grids of regions, such as 3 or 1,2,3; 3 if not given.")
+    ] = None,
     dim: Annotated[int | None, typer.Option(min=1, help="Channels kept; all if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
-    """Fit the whitening of a backbone on videos, and write ViSiL_f+W: a model without anything trained."""
+    """Fit the whitening of a backbone on videos, and write ViSiL_f+W: a model without anything trained.
+
+    On a million region vectors, as in the paper, spread evenly over all videos.
+    """
     from visil.cli.progress import video_progress
     from visil.kernels.devices import chosen_device
     from visil.training.whitening import fit_whitening as fit
-    from visil.training.whitening import whitened_config
+    from visil.training.whitening import recipe_config, whitened_config
 
     pooled = tuple(numbers("stages", stages, int)) if stages is not None else None
-    config = whitened_config(backbone, pooled, tuple(numbers("levels", levels, int)), dim)
+    if recipe is not None:
+        if pooled is not None or levels is not None:
+            raise UsageError("a recipe says which stages and levels: leave --stages and --levels out")
+        config = recipe_config(recipe, backbone, dim)
+        note(f"recipe {recipe}: {config.backbone}, whitened to {config.dim:,} dimensions")
+    else:
+        grids = tuple(numbers("levels", levels or "3", int))
+        config = whitened_config(backbone or "lite0", pooled, grids, dim)
     with video_progress("reading") as progress:
-        result = fit(paths, config, chosen_device(device), progress)
+        result = fit(paths, config, chosen_device(device), progress, weights=backbone_weights)
     print_left_out(result.failed)
     result.model.save_pretrained(out)
     say(f"{out}: {config.name}, fitted on {result.vectors} vectors of {result.videos} videos")

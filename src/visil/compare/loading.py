@@ -51,10 +51,7 @@ def _load(
     name: str | os.PathLike[str] | None, backbone: str | None, backbone_weights: str | os.PathLike[str] | None
 ) -> ViSiL:
     if isinstance(name, str) and name.lower().replace("_", "-") in PRESETS:
-        config = preset(name)
-        if backbone is not None and backbone != config.backbone:
-            config = _for_backbone(config.name, backbone)
-        model = ViSiL(config, with_backbone=False).load_backbone(backbone_weights)
+        model = ViSiL(preset_config(name, backbone), with_backbone=False).load_backbone(backbone_weights)
         parts = {"whitening": model.whitening, "attention": model.attention, "comparator": model.comparator}
         model.warn_untrained([part for part, module in parts.items() if module is not None])
         return model
@@ -66,11 +63,13 @@ def _load(
     return model.load_backbone(backbone_weights) if backbone_weights is not None else model
 
 
-def _for_backbone(name: str, backbone: str) -> ViSiLConfig:
-    """A preset on another backbone: as wide as that backbone is, where the paper keeps the full width."""
+def preset_config(name: str, backbone: str | None = None) -> ViSiLConfig:
+    """A preset, also on another backbone: as wide as that backbone is, where the paper keeps the full width."""
     from visil.model.backbones import backbone_spec
 
     config = preset(name)
+    if backbone is None or backbone == config.backbone:
+        return config
     width = sum(backbone_spec(backbone).build().channels[i] for i in config.stages)
     full = config.dim == sum(backbone_spec(config.backbone).build().channels[i] for i in config.stages)
     dim = config.dim and (width if full else min(config.dim, width))

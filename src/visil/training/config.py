@@ -30,6 +30,8 @@ class DataConfig:
     """Files and folders to validate on; empty: a share of the training videos is held out."""
     held_out: float = 0.1
     """That share."""
+    held_out_most: int = 500
+    """Videos held out at most: each epoch compares a copy of every one with every other."""
     fps: float | None = None
     """Frames a second; None: as the model samples."""
     window: int = 64
@@ -63,6 +65,8 @@ class ModelConfig:
     symmetric: bool | None = None
     frame_pool: tuple[Reduction, Reduction] | None = None
     """How regions become the similarity of two frames; ("max", "top3"): by the best three."""
+    video_pool: tuple[Reduction, Reduction] | None = None
+    """How frames become the similarity of two videos."""
     side: int | None = None
     """Pixels of the square frames."""
     fit: Literal["crop", "whole"] | None = None
@@ -227,12 +231,15 @@ class TrainConfig:
     """Steps between checkpoints; there is one after each epoch besides."""
     tensorboard: bool = False
     """Write TensorBoard scalars beside the log."""
+    recipe: str | None = None
+    """The named recipe that this is, or that it changes (:mod:`visil.training.recipes`)."""
 
     def __post_init__(self) -> None:
         data, loss, optim = self.data, self.loss, self.optim
         _at_least("data.window", data.window, 4)
         _at_least("data.triplets", data.triplets, 1)
         _at_least("data.strings", data.strings, 0)
+        _at_least("data.held_out_most", data.held_out_most, 2)
         if data.words is not None:
             _at_least("data.words", data.words, 1)
         _require(0 < data.held_out < 1, "data.held_out must lie between 0 and 1", data.held_out)
@@ -264,7 +271,7 @@ class TrainConfig:
 
     def decisive(self) -> dict[str, Any]:
         """The settings that results depend on, flat (``loss.margin``): a run is resumed only under the same."""
-        aside = {"out", "device", "checkpoint_steps", "tensorboard", "data.cache"}
+        aside = {"out", "device", "checkpoint_steps", "tensorboard", "data.cache", "recipe"}
         flat: dict[str, Any] = {}
         for name, value in self.to_dict().items():
             if isinstance(value, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import types
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -35,8 +35,11 @@ def read_train_config(path: str | os.PathLike[str]) -> TrainConfig:
 
 
 def train_config(values: object) -> TrainConfig:
-    """The configuration in nested mappings, as YAML gives them."""
-    config = _parse(TrainConfig, values, "")
+    """The configuration in nested mappings, as YAML gives them; ``recipe: paper`` is what they are changes of."""
+    from visil.training.recipes import recipe_called
+
+    name = values.get("recipe") if isinstance(values, dict) else None
+    config = _parse_section(TrainConfig, values, "", recipe_called(name).config if name else None)
     assert isinstance(config, TrainConfig)
     return config
 
@@ -68,7 +71,8 @@ def _parse(kind: Any, value: Any, key: str) -> Any:
     raise UsageError(f"{key} must be {_words(kind)}, not {value!r}")
 
 
-def _parse_section(kind: Any, value: Any, key: str) -> Any:
+def _parse_section(kind: Any, value: Any, key: str, base: Any = None) -> Any:
+    """Settings of a section; those not given are as in ``base``, or have their defaults."""
     if not isinstance(value, dict):
         raise UsageError(f"{key or 'the file'} must hold settings (name: value), not {value!r}")
     known = {f.name for f in fields(kind)}
@@ -77,7 +81,14 @@ def _parse_section(kind: Any, value: Any, key: str) -> Any:
         if name not in known:
             raise UsageError(f"unknown setting {prefix}{name}: choose from {', '.join(sorted(known))}")
     hints = get_type_hints(kind)
-    return kind(**{name: _parse(hints[name], inner, prefix + name) for name, inner in value.items()})
+    given = {}
+    for name, inner in value.items():
+        below = getattr(base, name, None)
+        if is_dataclass(hints[name]):
+            given[name] = _parse_section(hints[name], inner, prefix + name, below)
+        else:
+            given[name] = _parse(hints[name], inner, prefix + name)
+    return kind(**given) if base is None else replace(base, **given)
 
 
 def _parse_union(kind: Any, value: Any, key: str) -> Any:

@@ -56,27 +56,48 @@ def read_footage(
     footage = _read(config.videos, sampling, cache, tell, progress)
     pairs: list[SegmentPair[int]] = []
     if config.annotations is not None:
-        pairs, missing = located(read_segments(config.annotations), footage.names)
+        pairs, missing = located(read_segments(config.annotations), footage.names, footage.copies)
         if missing:
             tell(f"annotated but not there, and left out: {len(missing)} videos, such as {missing[0]}")
     if config.validation:
         held = _read(config.validation, sampling, cache, tell, progress)
         held_pairs: list[SegmentPair[int]] = []
         if config.annotations is not None:
-            held_pairs, _ = located(read_segments(config.annotations), held.names)
+            held_pairs, _ = located(read_segments(config.annotations), held.names, held.copies)
         return _checked(Split(footage, held, pairs, held_pairs))
-    return _checked(split(footage, pairs, config.held_out))
+    return _checked(split(footage, pairs, config.held_out, most=config.held_out_most))
 
 
-def split(footage: Footage, pairs: Sequence[SegmentPair[int]], share: float, seed: int = 0) -> Split:
-    """Hold out about this share of the videos; related ones stay together."""
+def split(
+    footage: Footage,
+    pairs: Sequence[SegmentPair[int]],
+    share: float,
+    seed: int = 0,
+    *,
+    most: int | None = None,
+) -> Split:
+    """Hold out about this share of the videos, at most ``most``; related ones stay together.
+
+    Of many videos few are annotated, and these are what validation can be strict about: as large a share of them is
+    held out where they are, before any others.
+    """
     groups = related_groups(len(footage), [(pair.query, pair.target) for pair in pairs])
+    members: dict[int, list[int]] = {}
+    for video, group in enumerate(groups.tolist()):
+        members.setdefault(group, []).append(video)
+    order = np.random.default_rng(seed).permutation(np.unique(groups)).tolist()
     wanted = max(2, round(share * len(footage)))
+    wanted = wanted if most is None else min(wanted, most)
+    annotated = [group for group in order if len(members[group]) > 1]
+    enough = min(wanted, round(share * sum(len(members[group]) for group in annotated)))
     held: set[int] = set()
-    for group in np.random.default_rng(seed).permutation(np.unique(groups)):
-        members = np.flatnonzero(groups == group).tolist()
-        if len(held) < wanted and len(held) + len(members) <= max(wanted, len(footage) // 2):
-            held.update(members)
+    for group in annotated:
+        if len(held) + len(members[group]) <= enough:
+            held.update(members[group])
+    for group in order:
+        own = held.union(members[group])
+        if len(held) < wanted and len(own) <= max(wanted, min(len(footage) // 2, most or len(footage))):
+            held = own
     parts = [[v for v in range(len(footage)) if (v in held) == side] for side in (False, True)]
     numbered = [{video: number for number, video in enumerate(part)} for part in parts]
     found = [

@@ -24,6 +24,7 @@ from visil.training.frames import train_frames
 from visil.training.pairs import Pairs, load_pairs, save_pairs
 from visil.training.pictures import Pictures, read_pictures
 from visil.training.reader_stage import PAIRS, learn_reader, make_pairs, making, stored_pairs
+from visil.training.recipes import described
 from visil.training.slide_shows import SlideShows
 from visil.training.starting_model import starting_model
 from visil.training.trainable import learning_parts
@@ -74,6 +75,7 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
         make_folder(config.out, "the output folder")
         start = starting_model(config)
         model = start.model.to(processes.device)
+        report(described(config, model.config))
         if config.reader.wanted and not config.frames.steps:
             if start.fit_whitening:
                 raise UsageError("the reader learns on features of a finished model: set model.start to one")
@@ -96,14 +98,14 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
             return _video_stage(config, model, data, processes, report, resume, stop)
 
 
-def recipe(name: Augmentation) -> PictureTransform:
+def transforms(name: Augmentation) -> PictureTransform:
     """The picture transforms of a configuration."""
-    recipes: dict[Augmentation, PictureTransform] = {
+    found: dict[Augmentation, PictureTransform] = {
         "paper": PaperPositive(),
         "heavy": Heavy(),
         "mild": Mild(),
     }
-    return recipes[name]
+    return found[name]
 
 
 def _frame_stage(
@@ -287,7 +289,7 @@ def _video_stage(
     objective = VideoObjective(
         config,
         model,
-        SnippetEmbedder(model, RememberedFootage(data.training), recipe(config.augmentation), learning),
+        SnippetEmbedder(model, RememberedFootage(data.training), transforms(config.augmentation), learning),
         sampler,
         _validation(config, model, data, learning),
         related=related,
@@ -305,7 +307,8 @@ def _validation(config: TrainConfig, model: ViSiL, data: Split, learning: Sequen
         data.validation_pairs,
         strung=config.data.strings > 0 and len(data.validation) >= STRUNG,
     )
-    judged = SnippetEmbedder(model, data.validation, recipe(config.augmentation), learning)
+    # Validation keeps its vectors itself, away from the GPU.
+    judged = SnippetEmbedder(model, data.validation, transforms(config.augmentation), learning, kept_bytes=0)
     return Validation(judged, *copies)
 
 

@@ -11,6 +11,8 @@ from torch import nn
 
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
+from visil.model.backbones import backbone_spec
+from visil.model.config import ViSiLConfig
 from visil.model.presets import PRESETS
 from visil.model.whitening import Whitening
 from visil.training.config import TrainConfig
@@ -32,22 +34,7 @@ def starting_model(config: TrainConfig) -> Start:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a preset is untrained is why we are here
         base = load(wanted.start, backbone=wanted.backbone, backbone_weights=wanted.backbone_weights)
-    changes: dict[str, Any] = {
-        name: value
-        for name in ("stages", "levels", "dim", "symmetric", "frame_pool")
-        if (value := getattr(wanted, name)) is not None
-    }
-    for name in ("attention", "comparator"):
-        value = getattr(wanted, name)
-        if value is not None:
-            changes[name] = None if value == "none" else value
-    changes["sampling"] = _sampling(config, base.config.sampling)
-    # Calibration, background and reader belong to the similarities they were fitted on, which are about to change.
-    changes |= {"name": wanted.name or f"{base.config.name}-trained", "calibration": None}
-    changes |= {"background": 0, "reader": None}
-    settings = base.config.replaced(**changes)
-    if wanted.stages is not None and wanted.dim is None and settings.dim is not None:
-        settings = settings.replaced(dim=min(settings.dim, _width(base, wanted.stages)))
+    settings = changed_config(config, base.config)
     model = ViSiL(settings, with_backbone=False)
     model.backbone, model.why_no_backbone = base.backbone, base.why_no_backbone
     for part in ("whitening", "attention", "comparator"):
@@ -60,6 +47,30 @@ def starting_model(config: TrainConfig) -> Start:
     elif settings.stages != base.config.stages:
         same = False
     return Start(model, model.whitening is not None and (is_preset or not same))
+
+
+def changed_config(config: TrainConfig, base: ViSiLConfig) -> ViSiLConfig:
+    """What the model is to be: ``base`` with what ``config.model`` changes about it."""
+    wanted = config.model
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("stages", "levels", "dim", "symmetric", "frame_pool", "video_pool")
+        if (value := getattr(wanted, name)) is not None
+    }
+    for name in ("attention", "comparator"):
+        value = getattr(wanted, name)
+        if value is not None:
+            changes[name] = None if value == "none" else value
+    changes["sampling"] = _sampling(config, base.sampling)
+    # Calibration, background and reader belong to the similarities they were fitted on, which are about to change.
+    changes |= {"name": wanted.name or f"{base.name}-trained", "calibration": None}
+    changes |= {"background": 0, "reader": None}
+    settings = base.replaced(**changes)
+    if wanted.stages is not None and settings.dim is not None:
+        channels = backbone_spec(settings.backbone).build().channels
+        width = sum(channels[i] for i in wanted.stages if i < len(channels)) or settings.dim
+        settings = settings.replaced(dim=min(settings.dim, width))
+    return settings
 
 
 def widened(base: ViSiL, stages: tuple[int, ...]) -> Whitening:
@@ -100,11 +111,6 @@ def _sampling(config: TrainConfig, base: Sampling) -> Sampling:
         resize=max(side, base.resize) if config.model.side is None else side,
         fit=config.model.fit or base.fit,
     )
-
-
-def _width(base: ViSiL, stages: tuple[int, ...]) -> int:
-    channels = base.backbone.channels if base.backbone is not None else ()
-    return sum(channels[i] for i in stages if i < len(channels)) or base.channels
 
 
 def _take_over(part: nn.Module | None, old: nn.Module | None) -> None:

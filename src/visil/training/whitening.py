@@ -10,13 +10,13 @@ import torch
 
 from visil.collection.discover import discover
 from visil.compare.visil import ViSiL
-from visil.errors import UsageError, VideoError
+from visil.errors import UsageError
 from visil.model.backbones import BACKBONES, backbone_spec
 from visil.model.config import ViSiLConfig
 from visil.model.whitening import PCA
 from visil.progress import Counted
 from visil.training.footage import Footage
-from visil.video import stream_frames
+from visil.training.sampled_frames import SampledFrames, spread
 
 FRAMES = 64
 """Frames that go through the backbone together while a whitening is fitted."""
@@ -40,9 +40,8 @@ def whitened_config(
     backbone: str, stages: tuple[int, ...] | None, levels: tuple[int, ...], dim: int | None
 ) -> ViSiLConfig:
     """ViSiL_f+W on a backbone; ``lite0`` is short for ``efficientnet-lite0``."""
-    name = backbone if backbone in BACKBONES else f"efficientnet-{backbone}"
-    spec = backbone_spec(name if name in BACKBONES else backbone)
-    channels = spec.build().channels
+    name = _full_name(backbone)
+    channels = backbone_spec(name).build().channels
     if stages is None:
         # Of EfficientNet-Lite, as in the default model; of ResNet-50, all four, as in the paper.
         stages = (1, 2, 3) if name.startswith("efficientnet") else tuple(range(len(channels)))
@@ -52,27 +51,45 @@ def whitened_config(
     )
 
 
+def recipe_config(name: str, backbone: str | None = None, dim: int | None = None) -> ViSiLConfig:
+    """ViSiL_f+W as a recipe has it: what its attention and comparator are trained on."""
+    from visil.training.recipes import recipe_called
+
+    recipe = recipe_called(name)
+    config = recipe.on(backbone and _full_name(backbone), None).model()
+    if config.dim is None:
+        raise UsageError(f"{name} is not whitened: choose paper, or another recipe that is")
+    return config.replaced(
+        name=f"{name}-whitening", attention=None, comparator=None, symmetric=False, dim=dim or config.dim
+    )
+
+
+def _full_name(backbone: str) -> str:
+    name = backbone if backbone in BACKBONES else f"efficientnet-{backbone}"
+    return name if name in BACKBONES else backbone
+
+
 @torch.no_grad()
 def fit_whitening(
     paths: Sequence[str | os.PathLike[str]],
     config: ViSiLConfig,
     device: torch.device,
     progress: Counted | None = None,
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    vectors: int = VECTORS,
 ) -> Fitted:
-    """Fit on every frame of every video named or below a folder named; what cannot be read is left out."""
-    model = ViSiL(config, with_backbone=False).load_backbone().to(device)
+    """Fit on the videos named or below a folder named: on all frames, or ``vectors`` vectors spread evenly over them.
+
+    What cannot be read is left out. ``weights`` is the file of the backbone's.
+    """
+    model = ViSiL(config, with_backbone=False).load_backbone(weights).to(device)
     files = list(discover(paths))
     pca = PCA()
-    failed: list[tuple[str, str]] = []
-    for number, file in enumerate(files, start=1):
-        try:
-            with stream_frames(file, config.sampling) as stream:
-                for batch in stream:
-                    pca.partial_fit(model.region_vectors(batch.images))
-        except VideoError as error:
-            failed.append((os.fspath(file), error.reason))
-        if progress is not None:
-            progress(number, len(files), os.fspath(file))
+    sampled = SampledFrames(files, config.sampling, max(1, vectors // _regions(config)), progress)
+    for images in sampled:
+        pca.partial_fit(model.region_vectors(images))
+    failed = sampled.failed
     if len(failed) == len(files):
         raise UsageError(f"no video to fit on: {failed[0][1] if failed else 'none was found'}")
     model.whitening = pca.whitening(config.dim, whiten=config.whiten).to(device)
@@ -83,11 +100,15 @@ def fit_whitening(
 def fit_on_footage(model: ViSiL, footage: Footage, vectors: int = VECTORS) -> None:
     """Fit the model's whitening on frames spread evenly over all videos."""
     counts = [len(footage.times(video)) for video in range(len(footage))]
-    regions = model.region_vectors(footage.images(0, [0])).shape[1]
-    every = max(1, round(sum(counts) * regions / vectors))
+    every = max(1.0, sum(counts) * _regions(model.config) / vectors)
     pca = PCA()
-    for video, count in enumerate(counts):
-        for start in range(0, count, FRAMES * every):
-            images = footage.images(video, range(start, min(start + FRAMES * every, count), every))
+    for video, positions in enumerate(spread(counts, every)):
+        for start in range(0, len(positions), FRAMES):
+            images = footage.images(video, positions[start : start + FRAMES])
             pca.partial_fit(model.region_vectors(images))
     model.whitening = pca.whitening(model.config.dim, whiten=model.config.whiten).to(model.device)
+
+
+def _regions(config: ViSiLConfig) -> int:
+    """Vectors of one frame."""
+    return sum(level**2 for level in config.levels) if config.pooling == "imac" else 1

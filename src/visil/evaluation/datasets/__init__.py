@@ -43,5 +43,5 @@ def read_dataset(name: str, annotations: AnyPath, ids: AnyPath | None = None) ->
     if name not in DATASETS:
         raise UsageError(f"no benchmark {name!r}; there are {', '.join(DATASETS)}")
     if ids is not None and name not in LISTS:
-        raise UsageError(f"{name} has no list beside its annotation: leave --list out")
+        raise UsageError(f"{name} has no list beside its annotation: leave --ids out")
     return DATASETS[name](annotations, ids)

@@ -89,7 +89,7 @@ def read_fivr(size: Size, annotations: AnyPath, ids: AnyPath | None = None) -> F
         labels = _labels(layout, read_json(annotations))
         if ids is None:
             raise UsageError(
-                "FIVR's annotation.json does not say which videos are in the database: give a --list of their ids, "
+                "FIVR's annotation.json does not say which videos are in the database: give their --ids, "
                 "or the authors' fivr.pickle as --annotations"
             )
         queries, database = _ids(size, ids, tuple(labels))

@@ -54,7 +54,7 @@ class WeightSource:
             )
         raise ModelError(
             f"no weights: {self.file} is not in {hub_cache()}; run `visil models pull`, or give the file as "
-            f"backbone_weights (it is published at {self.url})"
+            f"--backbone-weights, in Python backbone_weights (it is published at {self.url})"
         )
 
     def pull(self, progress: OnBytes | None = None) -> Path:
