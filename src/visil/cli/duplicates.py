@@ -50,7 +50,8 @@ def duplicates(
         typer.Option(
             "--plan",
             metavar="FILE",
-            help="One row a file, keep or drop, as .csv or .json: for you to review and `visil apply` to carry out.",
+            help="One row a file, keep or drop, as .csv or .json: for you to review and `visil apply` to carry out; "
+            "or a .sh script that moves files into a folder.",
         ),
     ] = None,
     quick: Annotated[

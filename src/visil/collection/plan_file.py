@@ -1,16 +1,17 @@
-"""A plan as a file that people read, change and hand back: one row a file, as CSV or JSON."""
+"""A plan as a file that people read, change and hand back, one row a file, as CSV or JSON; or as a shell script."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.collection.plan import PlannedFile
+from visil.collection.plan_script import script
 from visil.errors import UsageError, printable
 from visil.files import replacing
 
@@ -41,16 +42,24 @@ def rows_of(groups: Iterable[Group]) -> Iterator[PlanRow]:
 
 
 def write_plan(groups: Iterable[Group], path: str | os.PathLike[str]) -> None:
-    """One row a file; JSON where the name ends so, else CSV, names in the bytes that they have on disk."""
-    rows = [row.to_dict() for row in rows_of(groups)]
+    """The plan of some groups, as :func:`write_rows` writes it."""
+    write_rows(list(rows_of(groups)), path)
+
+
+def write_rows(rows: Sequence[PlanRow], path: str | os.PathLike[str]) -> None:
+    """One row a file; JSON or a shell script where the name ends so, else CSV, names in the bytes they have on disk."""
+    ending = Path(path).suffix.lower()
     with replacing(path) as fresh:
-        if _is_json(path):
-            fresh.write_text(json.dumps({"files": rows}, indent=1), "utf-8")
-            return
-        with fresh.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-            table = csv.DictWriter(file, COLUMNS)
-            table.writeheader()
-            table.writerows(rows)
+        if ending == ".json":
+            fresh.write_text(json.dumps({"files": [row.to_dict() for row in rows]}, indent=1), "utf-8")
+        elif ending == ".sh":
+            text = script(rows, os.path.basename(path))
+            fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
+        else:
+            with fresh.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+                table = csv.DictWriter(file, COLUMNS)
+                table.writeheader()
+                table.writerows(row.to_dict() for row in rows)
 
 
 def read_plan(path: str | os.PathLike[str]) -> list[PlanRow]:
@@ -98,7 +107,3 @@ def _row(raw: dict[str, Any]) -> PlanRow:
 
 def _what_is_wrong(error: Exception) -> str:
     return f"it has no column {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
-
-
-def _is_json(path: str | os.PathLike[str]) -> bool:
-    return Path(path).suffix.lower() == ".json"

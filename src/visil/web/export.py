@@ -1,20 +1,22 @@
-"""Duplicates as a file to take away: what was found, with what people said since."""
+"""Duplicates as people have judged and decided since they were found; the same for the page and for every export."""
 
 from __future__ import annotations
 
 import json
 import os
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.collection.catalogue import Video
-from visil.collection.duplicates import Duplicates, Pair, group
+from visil.collection.decided import Decisions, decided, must_stay
+from visil.collection.duplicates import Duplicates, Group, Pair, group
 from visil.collection.index import Index
 from visil.collection.parts import AnyCatalogue
-from visil.collection.presence import held_files
-from visil.errors import UsageError, VideoError
-from visil.files import replacing
+from visil.collection.presence import HeldFile, held_files
+from visil.errors import VideoError
 from visil.footage.proof import Proof
 from visil.matching.localize import Segment
 from visil.web.sandbox import Decoder, Image
@@ -41,33 +43,36 @@ class OnceFailed:
             raise
 
 
-def export(index: Index, result: Path, file: Path, form: str, frames_at: FramesAt) -> None:
-    """Write a kept result as csv, json, html or its plan, with what people have judged since.
+def export_html(index: Index, result: Path, file: Path, decisions: Decisions, frames_at: FramesAt) -> None:
+    """Write a kept result as a report to look at; ``frames_at`` decodes its pictures."""
+    from visil.report.html import write_report
 
-    ``frames_at`` decodes the pictures of an HTML report.
-    """
     kept = json.loads(result.read_text("utf-8"))
-    found = as_judged(index.catalogue, kept)
-    if form == "csv":
-        from visil.report.tables import write_csv
-
-        write_csv(index, found, file)
-    elif form == "plan":
-        from visil.collection.plan_file import write_plan
-
-        write_plan(found.groups, file)
-    elif form == "html":
-        from visil.report.html import write_report
-
-        write_report(index, found, file, min_confidence=kept["min_confidence"], frames_at=frames_at)
-    elif form == "json":
-        with replacing(file) as fresh:
-            fresh.write_text(json.dumps(found.to_dict()), "utf-8")
-    else:
-        raise UsageError(f"duplicates are exported as csv, json, html or plan, not {form}")
+    found = as_judged(index.catalogue, kept).decided(decisions)
+    write_report(index, found, file, min_confidence=kept["min_confidence"], frames_at=frames_at)
 
 
-def as_judged(catalogue: AnyCatalogue, kept: dict[str, Any]) -> Duplicates:
+@dataclass(frozen=True)
+class Judged:
+    """What was found, as people have judged pairs and files are now."""
+
+    found: Duplicates
+    files: Callable[[str], list[HeldFile]]
+    """Of a video, by id."""
+
+    def bound(self, group: Group) -> dict[str, str]:
+        """{path: why} of the files of a group that must stay."""
+        return {path: why for video in group.videos for path, why in must_stay(self.files(video.id)).items()}
+
+    def decided(self, decisions: Decisions) -> Duplicates:
+        """The same with what people decided about files."""
+        if not decisions:
+            return self.found
+        groups = [decided(group, decisions, self.bound(group)) for group in self.found.groups]
+        return replace(self.found, groups=groups)
+
+
+def as_judged(catalogue: AnyCatalogue, kept: dict[str, Any]) -> Judged:
     """Group the pairs of a kept result again, as people have judged and files are now; nothing is compared again."""
     said = catalogue.verdicts()
     videos = {video.number: video for video in catalogue.videos()}
@@ -79,7 +84,8 @@ def as_judged(catalogue: AnyCatalogue, kept: dict[str, Any]) -> Duplicates:
             continue
         pairs[numbers[a], numbers[b]] = _pair(raw)
     same = {both for both, verdict in said.items() if verdict == "same"}
-    return group(videos, pairs, same, _copies(catalogue, videos), partial(held_files, catalogue))
+    files = cache(partial(held_files, catalogue))
+    return Judged(group(videos, pairs, same, _copies(catalogue, videos), files), files)
 
 
 def pairs_in(kept: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,10 +14,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from visil.errors import os_reason, printable
+from visil.errors import os_reason
 from visil.kernels.cores import usable_cores
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
-from visil.web.export import as_judged, key, pairs_in
 from visil.web.library import Library, iso
 from visil.web.problems import Problem
 from visil.web.settings import Settings
@@ -229,79 +228,3 @@ def as_dict(job: Job) -> dict[str, Any]:
         "finished": iso(job.finished),
         "error": job.error,
     }
-
-
-# ---------------------------------------------------------------------- results
-
-
-def with_videos(library: Library, kind: str, result: dict[str, Any]) -> dict[str, Any]:
-    """A kept result as callers get it: ids become videos as they are now; those that have left are left out."""
-    match kind:
-        case "search":
-            return {"query": result["query"], "hits": _hits(library, result["hits"])}
-        case "compare":
-            return _with_addresses(result)
-        case "duplicates":
-            return duplicates_with_videos(library, result)
-    return result
-
-
-def _hits(library: Library, hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    known = library.snapshot().by_id
-    return [
-        {
-            "video": known[hit["id"]].to_dict(),
-            **{key: value for key, value in hit.items() if key != "id"},
-        }
-        for hit in hits
-        if hit["id"] in known
-    ]
-
-
-def _with_addresses(result: dict[str, Any]) -> dict[str, Any]:
-    folder = f"/api/comparisons/{result['comparison']}"
-    return result | {
-        name: {**result[name], "url_png": f"{folder}/{name}.png", "url_bin": f"{folder}/{name}.bin"}
-        for name in ("frame_matrix", "output_matrix")
-    }
-
-
-def duplicates_with_videos(library: Library, result: dict[str, Any]) -> dict[str, Any]:
-    """What was found, as files are now and people have judged since: what an export says too.
-
-    Pairs that someone judged "different" are apart, so that it can be taken back.
-    """
-    known, said = library.snapshot().by_id, library.catalogue.verdicts()
-    found = as_judged(library.catalogue, result)
-
-    def judged(pair: dict[str, Any]) -> dict[str, Any]:
-        return {**pair, "judgement": said.get(key(pair["query"], pair["target"]))}
-
-    groups = []
-    for number, group in enumerate(found.groups, 1):
-        videos = [
-            {
-                **known[video.id].to_dict(),
-                "keep": group.kept(video),
-                "why": printable(group.note(video)),
-                "missing": group.missing(video),
-            }
-            for video in group.videos
-            if video.id in known
-        ]
-        pairs = [judged(pair.to_dict()) for pair in group.pairs if pair.query != pair.target]
-        files = [_printable_paths(file.to_dict()) for video in group.videos for file in group.plan(video)]
-        groups.append({"id": number, "videos": videos, "pairs": pairs, "files": files})
-    apart = [
-        judged(pair)
-        for pair in pairs_in(result)
-        if said.get(key(pair["query"], pair["target"])) == "different"
-        and {pair["query"], pair["target"]} <= known.keys()
-    ]
-    common = [judged(pair.to_dict()) for pair in found.common]
-    return {"groups": groups, "common": common, "different": apart}
-
-
-def _printable_paths(file: dict[str, Any]) -> dict[str, Any]:
-    held = file["footage_in"]
-    return file | {"path": printable(file["path"]), "footage_in": held and printable(held)}

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
-from starlette.background import BackgroundTask
 
 from visil.errors import UsageError, printable
 from visil.web import shapes
-from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
-from visil.web.jobs import as_dict, duplicates_with_videos, with_videos
-from visil.web.library import NO_VIDEO, iso
+from visil.web.jobs import as_dict
+from visil.web.library import NO_VIDEO
 from visil.web.problems import RESPONSES, Problem
+from visil.web.results import with_videos
 from visil.web.service import Service, caller
 
-EXPORTS = {
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
-    "html": "text/html; charset=utf-8",
-    "plan": "text/csv; charset=utf-8",
-}
-NAMES = {"plan": "plan.csv"}
-REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
 Matrix = Literal["frame_matrix", "output_matrix"]
 LASTING = {"Cache-Control": "private, max-age=86400"}
 """What belongs to one comparison never changes."""
@@ -46,7 +36,6 @@ EVENTS: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {}},
     }
 }
-NO_DUPLICATES = "Nobody has looked for duplicates here yet."
 
 
 def routes(service: Service) -> APIRouter:
@@ -103,52 +92,6 @@ def routes(service: Service) -> APIRouter:
         asked = {"min_confidence": body.min_confidence}
         return {"job": as_dict(service.submit("duplicates", "Look for duplicates", asked))}
 
-    @router.get(
-        "/duplicates", response_model=shapes.Duplicates, tags=["duplicates"], summary="What was found last"
-    )
-    async def found() -> dict[str, Any]:
-        def read() -> dict[str, Any]:
-            last = service.jobs.store.latest_done("duplicates")
-            result = None if last is None else service.jobs.store.result(last.id)
-            if last is None or result is None:
-                raise Problem(404, NO_DUPLICATES)
-            return {"made": iso(last.finished), **duplicates_with_videos(service.library, result)}
-
-        return await service.look_up(read)
-
-    @router.get(
-        "/duplicates/export",
-        response_class=Response,
-        tags=["duplicates"],
-        responses={
-            200: {"description": "A file.", "content": {kind.split(";")[0]: {} for kind in EXPORTS.values()}}
-        },
-        summary="What was found last as a file, with what people have said since",
-    )
-    async def export(
-        request: Request, form: Annotated[Literal["csv", "json", "html", "plan"], Query(alias="format")]
-    ) -> Response:
-        service.searches.take(caller(request))
-        last = await service.look_up(service.jobs.store.latest_done, "duplicates")
-        if last is None or not service.jobs.store.result_file(last.id).is_file():
-            raise Problem(404, NO_DUPLICATES)
-        file = service.state.results / f"{last.id}-{secrets.token_hex(8)}.{form}"
-        result = os.fspath(service.jobs.store.result_file(last.id))
-        # A report with pictures takes its time: searches need not wait for it.
-        engine = service.jobs.reports if form == "html" else service.jobs.quick
-        asked = {"do": "export", "result": result, "file": os.fspath(file), "format": form}
-        try:
-            await _asked(engine, asked)
-        finally:
-            await service.jobs.reports.stop(only_idle=True)
-        return FileResponse(
-            file,
-            media_type=EXPORTS[form],
-            filename=NAMES.get(form, f"duplicates.{form}"),
-            headers={"Content-Security-Policy": REPORT_POLICY},
-            background=BackgroundTask(file.unlink, missing_ok=True),
-        )
-
     @router.get("/jobs", response_model=shapes.Jobs, tags=["jobs"], summary="The latest jobs, newest first")
     async def latest(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> dict[str, Any]:
         return {"jobs": [as_dict(job) for job in await service.look_up(service.jobs.latest, limit)]}
@@ -162,7 +105,7 @@ def routes(service: Service) -> APIRouter:
             told = as_dict(found)
             if found.state == "done":
                 result = service.jobs.store.result(found.id)
-                told["result"] = None if result is None else with_videos(service.library, found.kind, result)
+                told["result"] = None if result is None else with_videos(service, found.kind, result)
             return told
 
         return await service.look_up(read)
@@ -232,7 +175,7 @@ def routes(service: Service) -> APIRouter:
                 raise Problem(404, f"There are frames 0 to {len(meta[f'{side}_times']) - 1}.")
             path = await _source(service, meta["refs"][side == "target"])
             asked = {"comparison": comparison, "side": side, "frame": frame, "path": os.fspath(path)}
-            await _asked(service.jobs.quick, {"do": "attention", **asked, "file": os.fspath(file)})
+            await service.ask(service.jobs.quick, {"do": "attention", **asked, "file": os.fspath(file)})
         return FileResponse(file, media_type="image/png", headers=LASTING)
 
     @router.get(
@@ -264,16 +207,6 @@ def routes(service: Service) -> APIRouter:
         return FileResponse(folder / f"{matrix}.bin", media_type="application/octet-stream", headers=headers)
 
     return router
-
-
-async def _asked(engine: EngineLink, request: dict[str, Any]) -> None:
-    """Short work that is no job: the caller waits for it."""
-    try:
-        await engine.ask(request, lambda _: None)
-    except EngineFailed as error:
-        raise Problem(422, str(error)) from error
-    except EngineCancelled as error:
-        raise Problem(409, "This was stopped before it was done.") from error
 
 
 async def _source(service: Service, ref: dict[str, Any]) -> Path:

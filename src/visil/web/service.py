@@ -14,11 +14,14 @@ from fastapi import Request
 
 from visil.collection import Index
 from visil.errors import printable
+from visil.web.decisions import DecisionStore
+from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.guard import Rate
 from visil.web.jobs import Jobs
 from visil.web.library import Library
 from visil.web.pictures import Pictures
 from visil.web.problems import Problem
+from visil.web.review import Review
 from visil.web.roots import Roots
 from visil.web.settings import Settings
 from visil.web.shapes import Ref
@@ -40,6 +43,8 @@ class Service:
         self.library = Library(self.index)
         self.roots = Roots(settings.roots)
         self.jobs = Jobs(settings, self.state, self.library)
+        self.decisions = DecisionStore(self.state.decisions)
+        self.review = Review(self.library, self.jobs.store, self.decisions)
         self.uploads = Uploads(self.state.uploads, limits)
         self.pictures = Pictures(self.state.pictures, limits)
         self.searches = Rate(limits.searches_per_minute)
@@ -67,6 +72,7 @@ class Service:
         await self.jobs.stop()
         self.pictures.close()
         self.library.close()
+        self.decisions.close()
         self.index.close()
         self.state.close()
 
@@ -90,6 +96,15 @@ class Service:
         if not self.index.writable:
             raise Problem(403, "This collection cannot be written to: it is open for looking only.")
         return await self.look_up(both)
+
+    async def ask(self, engine: EngineLink, request: dict[str, Any]) -> None:
+        """Have an engine do something short that is no job: the caller waits for it."""
+        try:
+            await engine.ask(request, lambda _: None)
+        except EngineFailed as error:
+            raise Problem(422, str(error)) from error
+        except EngineCancelled as error:
+            raise Problem(409, "This was stopped before it was done.") from error
 
     # ------------------------------------------------------------------ videos by reference
 

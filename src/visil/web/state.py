@@ -46,10 +46,12 @@ class StateFolder:
     def __init__(self, index: Path) -> None:
         self.folder = index / "serve" if can_write(index) else _in_cache(index)
         self.jobs = self.folder / "jobs.sqlite"
+        self.decisions = self.folder / "review.sqlite"
         self.results = self.folder / "results"
         self.comparisons = self.folder / "comparisons"
         self.pictures = self.folder / "pictures"
         self.uploads = self.folder / "uploads"
+        self.exports = self.folder / "exports"
         try:
             for folder in (self.results, self.comparisons, self.pictures):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -60,12 +62,14 @@ class StateFolder:
         if not lock_open_file(self._lock.fileno(), wait=False):
             self._lock.close()
             raise UsageError(f"{printable(os.fspath(index))}: another `visil serve` has this collection open")
-        shutil.rmtree(self.uploads, ignore_errors=True)  # what a killed server left
-        self.uploads.mkdir(exist_ok=True)
+        for folder in (self.uploads, self.exports):
+            shutil.rmtree(folder, ignore_errors=True)  # what a killed server left
+            folder.mkdir(exist_ok=True)
 
     def close(self) -> None:
         """Delete what was uploaded, and let another server have it."""
-        shutil.rmtree(self.uploads, ignore_errors=True)
+        for folder in (self.uploads, self.exports):
+            shutil.rmtree(folder, ignore_errors=True)
         self._lock.close()
 
     def new_comparison(self, limits: Limits) -> str:

@@ -25,8 +25,9 @@ from visil.matching.match import Match
 from visil.model.features import VideoFeatures
 from visil.plots.times import duration as duration_words
 from visil.web.comparison import attention_picture, how_it_came_about, in_words, keep_comparison
+from visil.web.decisions import read_decisions
 from visil.web.engine import Teller
-from visil.web.export import OnceFailed, export
+from visil.web.export import OnceFailed, export_html
 from visil.web.roots import Roots
 from visil.web.sandbox import Decoder, Decoders
 from visil.web.settings import MIB, Limits
@@ -68,9 +69,10 @@ class Tasks:
             case "add":
                 return self.add(request["path"], [Path(root) for root in request["roots"]], tell)
             case "export":
+                decided = read_decisions(self.state / "review.sqlite")
                 with Decoder(self.limits) as decoder:
                     result, file = Path(request["result"]), Path(request["file"])
-                    export(self.index, result, file, request["format"], OnceFailed(decoder))
+                    export_html(self.index, result, file, decided, OnceFailed(decoder))
                 return {}
             case "attention":
                 return self.attention(request)
