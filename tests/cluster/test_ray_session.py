@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -93,12 +94,9 @@ def test_versions_that_differ() -> None:
 
 
 def test_the_facts_of_this_machine() -> None:
-    import torch
-
-    import visil
-
     found = facts(False)
-    assert (found.visil, found.torch, found.cuda) == (visil.__version__, torch.__version__, None)
+    # torch itself may add a build to its version: 2.13.0+cu130
+    assert (found.visil, found.torch, found.cuda) == (version("visil"), version("torch"), None)
 
 
 def test_a_version_of_ray_that_differs_is_named() -> None:

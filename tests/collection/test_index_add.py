@@ -230,7 +230,7 @@ def test_unreadable_files_are_listed_and_tried_again_when_they_change(
     os.mkfifo(pipe)
     folder = tmp_path / "i"
     done = run("add", folder, good.parent, pipe, good.parent / "missing.mp4", "--json")
-    assert done.status == 0
+    assert done.status == 3
     assert done.json["added"] == 1
     reasons = {Path(failure["path"]).name: failure["reason"] for failure in done.json["failed"]}
     assert set(reasons) == {"broken.mp4", "void.mp4", "pipe.mp4", "missing.mp4"}

@@ -9,7 +9,7 @@ import torch
 from family import FAMILY, built, related
 from visil.kernels.precision import Precision
 
-LENGTHS = (1, 3, 12, 30)
+LENGTHS = (1, 3, 12)
 TOLERANCE = 3e-3
 
 
@@ -19,16 +19,16 @@ TOLERANCE = 3e-3
 def test_as_on_a_processor(
     name: str, precision: Precision | None, device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query, *targets = related((20, *LENGTHS), 3, with_blank=True)
+    query, *targets = related((10, *LENGTHS), 3, with_blank=True)
     expected = list(built(FAMILY[name]).compare_many(query, targets, precision="fp32"))
     monkeypatch.setattr("visil.kernels.devices.has_kernels", lambda _: True)
     model = built(FAMILY[name]).to(device)
     assert model.scorer(precision).on_gpu == (name != "average")
     together = list(model.compare_many(query, targets, precision=precision))
-    alone = [model.compare(query, target, precision=precision) for target in targets]
+    alone = [model.compare(query, targets[-1], precision=precision)]
     allowed = 0.06 if precision == "fp8" else TOLERANCE
-    for found in (together, alone):
-        for one, other in zip(expected, found, strict=True):
+    for truth, found in ((expected, together), (expected[-1:], alone)):
+        for one, other in zip(truth, found, strict=True):
             assert other.score == pytest.approx(one.score, abs=allowed)
             assert other.evidence == pytest.approx(one.evidence, abs=4 * allowed)
             assert other.frame_matrix.shape == one.frame_matrix.shape

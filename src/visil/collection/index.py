@@ -261,9 +261,14 @@ class Index:
         self._background = (len(self), background)
 
     def _sampled(self) -> Background:
-        """From all parts together; which order videos came in, and where they are, makes no difference."""
+        """From all parts together; which order videos came in, and where they are, makes no difference.
+
+        A reader goes by the background of its own model: what it answers does not depend on the collection.
+        """
         from visil.collection.background import SAMPLE, Background
 
+        if self.model.reader is not None:
+            return Background(self.model, [])
         chosen = self.catalogue.sample(SAMPLE)
         asked = self.parts.by_place(video.number for video in chosen)
         answers = self.parts.connection.some(

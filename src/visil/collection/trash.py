@@ -36,7 +36,9 @@ def forget_in_trash(file: Path) -> None:
 
 
 def _trashes(path: str) -> Iterator[tuple[Path, Path]]:
-    """Folders of trash that may hold a file, each with the folder that its paths start from."""
+    """Folders of trash that may hold a file, each with the folder that its paths start from; none on Windows."""
+    if sys.platform == "win32":
+        return
     data = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
     yield data / "Trash", data
     top = Path(os.path.dirname(os.path.abspath(path)))
