@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
-from visil.web import comparison
+from visil.web import comparison, sandbox
 from visil.web.comparison import in_words
 from visil.web.engine import Teller
 from visil.web.settings import Limits
@@ -94,6 +94,10 @@ def test_a_query_is_embedded_once_and_may_not_be_endless(
     with pytest.raises(VideoError, match=r"mine\.mp4: is longer than 2 s") as refused:
         tasks.features({**query, "path": str(longer)}, Teller(told.append))
     assert str(tmp_path) not in str(refused.value)
+    info = sandbox._info  # a file that does not say how long it is
+    monkeypatch.setattr(sandbox, "_info", lambda header: replace(info(header), duration=None))
+    with pytest.raises(VideoError, match=r"mine\.mp4: is longer than 2 s"):
+        tasks.features({**query, "path": str(longer)}, Teller(told.append))
 
 
 def test_long_videos_are_thinned(tasks: Tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

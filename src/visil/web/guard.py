@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import time
@@ -114,14 +115,21 @@ class Guard:
         return cookie is not None and session_valid(cookie.value, token)
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """Bodies without a declared length are counted as they come."""
+        """Bodies without a declared length are counted as they come, and all must come in time."""
         if scope["path"] == "/api/uploads":
             return receive
-        left = self.settings.limits.json_bytes
+        left, more = self.settings.limits.json_bytes, True
+        until = time.monotonic() + self.settings.limits.body_s
 
         async def counted() -> Message:
-            nonlocal left
-            message = await receive()
+            nonlocal left, more
+            if not more:  # the next message is that the caller is gone
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), max(0.0, until - time.monotonic()))
+            except TimeoutError:
+                raise Problem(408, "That request came too slowly, and was given up.") from None
+            more = bool(message.get("more_body"))
             left -= len(message.get("body", b""))
             if left < 0:
                 raise Problem(413, "That request is too long.")

@@ -1,7 +1,7 @@
-"""Jobs: queued in three lanes, done one after another, followed, cancelled, and remembered over a restart.
+"""Jobs: queued in lanes, done one after another, followed, cancelled, and remembered over a restart.
 
 Searches and comparisons have an engine of their own, so that they are answered while a folder is added; those of files
-that must be embedded first have a lane beside those of videos whose features are known, which need not wait for them.
+that must be embedded first have lanes beside those of videos whose features are known, which need not wait for them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class Jobs:
                 job.request["roots"] = [os.fspath(root) for root in self.settings.roots]
             self._live[job.id] = job
             self._queues[lane_of(job)].put_nowait(job.id)
-        self._tasks = [asyncio.create_task(self._serve(lane)) for lane in LANES]
+        several = {"files": self.settings.limits.file_lanes}
+        self._tasks = [
+            asyncio.create_task(self._serve(lane)) for lane in LANES for _ in range(several.get(lane, 1))
+        ]
 
     async def stop(self) -> None:
         """Stop working. The next server starts an addition that was running again; other jobs that ran have failed."""

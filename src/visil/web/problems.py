@@ -99,6 +99,8 @@ def install(app: FastAPI) -> None:
 
     async def plain(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        if isinstance(error.__cause__, Problem):  # while a body was read
+            return error.__cause__.response()
         words = {404: "There is nothing at this address.", 405: "This address does not do that."}
         response = Problem(error.status_code, words.get(error.status_code, str(error.detail))).response()
         response.headers.update(error.headers or {})

@@ -164,7 +164,7 @@ def _uploads(service: Service) -> APIRouter:
         declared = request.headers.get("content-length")
         length = int(declared) if declared is not None and declared.isdecimal() else None
         try:
-            one = await service.uploads.receive(clean_name(name), length, request.stream())
+            one = await service.uploads.receive(clean_name(name), length, request.stream(), caller(request))
         except ClientDisconnect:
             raise Problem(400, "The file did not arrive whole.") from None
         return {

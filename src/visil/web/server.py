@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Scope
 from visil import __version__
 from visil.errors import UsageError
 from visil.web import problems, routes_jobs, routes_review, routes_session, routes_videos
+from visil.web.connections import Connections
 from visil.web.guard import Guard
 from visil.web.service import Service
 from visil.web.settings import Settings
@@ -32,13 +33,16 @@ class Server(uvicorn.Server):
         self.listening = _bound(settings)
         self.port: int = self.listening.getsockname()[1]
         try:
-            service = Service(settings)
+            self.service = Service(settings)
         except BaseException:
             self.listening.close()
             raise
+        self.connections = Connections(settings.limits)
         super().__init__(
             uvicorn.Config(
-                make_app(service),
+                make_app(self.service),
+                http=self.connections.protocol(),
+                ws="none",
                 log_level="warning",
                 access_log=False,
                 server_header=False,

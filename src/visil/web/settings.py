@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from visil.errors import UsageError, printable
+from visil.errors import UsageError, VideoError, printable
+from visil.plots.times import duration as duration_words
 
 MIB = 2**20
 GIB = 2**30
@@ -29,9 +30,18 @@ class Limits:
     """Uploaded files kept at once."""
     uploads_bytes: int = 16 * GIB
     """All of them together."""
-    uploads_under_way: int = 4
-    upload_idle_s: float = 30.0
+    uploads_under_way: int = 8
+    """Files that are sent at the same time."""
+    uploads_of_one: int = 4
+    """Of these, how many one caller may have; more of its files wait in line."""
+    uploads_waiting: int = 32
+    upload_wait_s: float = 60.0
+    """Seconds that a file waits in line before its sender is told to come back."""
+    upload_idle_s: float = 20.0
     """Seconds without a byte after which an upload is given up."""
+    upload_least_rate: int = 8192
+    """Bytes a second, at the least, that an upload must bring in every ``upload_window_s``."""
+    upload_window_s: float = 10.0
     upload_transfer_s: float = 3600.0
     """Seconds that an upload may take in all."""
     upload_kept_s: float = 3600.0
@@ -40,6 +50,12 @@ class Limits:
     """Bytes that uploads leave free on the disk."""
     json_bytes: int = 65536
     """Of the body of any other request."""
+    body_s: float = 30.0
+    """Seconds that such a body may take to arrive."""
+    header_s: float = 10.0
+    """Seconds that the headers of a request may take."""
+    connections: int = 1000
+    """Open at once; where there is one more, the one that has asked for nothing for longest makes way."""
     decode_memory: int = 3 * GIB
     """Address space of a process that decodes."""
     decode_query_s: float = 1800.0
@@ -50,6 +66,8 @@ class Limits:
     """The same for a thumbnail."""
     decode_idle_s: float = 180.0
     """Seconds on the clock without a new frame after which a decoder counts as hanging."""
+    file_lanes: int = 2
+    """Searches for files, which must be decoded first, that run at the same time."""
     waiting_jobs: int = 50
     kept_jobs: int = 200
     """Finished jobs that are remembered."""
@@ -63,6 +81,12 @@ class Limits:
     """New ones; those made before are not counted."""
     long_jobs_per_minute: int = 20
     logins_per_minute: int = 10
+
+    def check_length(self, name: str, seconds: float | None) -> None:
+        """A :class:`VideoError` where a video that is searched for or compared is longer than it may be."""
+        if seconds is not None and seconds > self.upload_seconds:
+            most = duration_words(self.upload_seconds)
+            raise VideoError(name, f"is longer than {most}; add it to the collection instead")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from visil.errors import UsageError, VideoError, printable
 from visil.footage.proof import Prover
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
-from visil.plots.times import duration as duration_words
 from visil.web.comparison import attention_picture, how_it_came_about, in_words, keep_comparison
 from visil.web.decisions import read_decisions
 from visil.web.engine import Teller
@@ -49,7 +48,8 @@ class Tasks:
         self.limits = Limits(**limits)
         self.index = opened_for_serving(folder)
         self._queries: OrderedDict[tuple[object, ...], VideoFeatures] = OrderedDict()
-        self._loading, self._embedding, self._exact = (threading.Lock() for _ in range(3))
+        self._loading, self._keeping, self._exact = (threading.Lock() for _ in range(3))
+        self._files = [threading.Lock() for _ in range(64)]
 
     @property
     def model(self) -> ViSiL:
@@ -131,19 +131,21 @@ class Tasks:
         if known is not None and known[1] == stamp:
             return self.index.store.read(known[0], path=os.fspath(path))
         key = (os.fspath(path), stamp.size, stamp.modified_ns)
-        with self._embedding:
-            if key not in self._queries:
-                self._queries[key] = self.embed(path, query["name"], tell)
+        with self._files[hash(key) % len(self._files)]:  # who comes second finds what the first has made
+            found = self._queries.get(key)
+            if found is None:
+                found = self.embed(path, query["name"], tell)
+        with self._keeping:
+            self._queries[key] = found
             self._queries.move_to_end(key)
             while len(self._queries) > 1 and sum(map(_bytes_of, self._queries.values())) > KEPT_FEATURES:
                 self._queries.popitem(last=False)
-            return self._queries[key]
+        return found
 
     def embed(self, path: Path, name: str, tell: Teller) -> VideoFeatures:
         """As :meth:`visil.ViSiL.embed`, but decoded in another process, and refused where it is too long."""
         parts: list[VideoFeatures] = []
         repeats, done = Repeats(), 0
-        most = self.limits.upload_seconds * self.model.config.sampling.fps
         try:
             sampling, seconds = self.model.config.sampling, self.limits.decode_query_s
             with (
@@ -151,14 +153,11 @@ class Tasks:
                 tell.ending(decoder.kill),
                 decoder.stream(path, sampling, seconds) as stream,
             ):
+                self.limits.check_length(name, stream.info.duration)
                 expected = round((stream.info.duration or 0.0) * sampling.fps)
-                for frames in stream:
+                for frames in stream:  # a file may be longer than it says
+                    self.limits.check_length(name, max(stream.duration, frames.timestamps[-1]))
                     done += len(frames)
-                    if done > most:
-                        most_words = duration_words(self.limits.upload_seconds)
-                        raise VideoError(
-                            name, f"is longer than {most_words}; add it to the collection instead"
-                        )
                     part = self.model.embed_frames(frames, repeats=repeats)
                     parts.append(replace(part, vectors=part.vectors.half()))
                     tell(done, max(done, expected) if expected else None, "frames")

@@ -17,8 +17,10 @@ from visil.video import VIDEO_SUFFIXES, VideoInfo
 from visil.web.problems import Problem
 from visil.web.sandbox import Decoder
 from visil.web.settings import MIB, Limits
+from visil.web.upload_line import UploadLine
 
 LOOK_EVERY_S = 20.0
+TOO_SLOW = "The file came too slowly, and was given up."
 
 
 @dataclass
@@ -43,12 +45,21 @@ class Uploads:
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder = folder
         self.limits = limits
+        self.line = UploadLine(limits)
         self._kept: dict[str, Uploaded] = {}
         self._under_way: dict[str, int] = {}
         """Bytes so far of those that are being sent."""
 
-    async def receive(self, name: str, length: int | None, body: AsyncIterator[bytes]) -> Uploaded:
-        """Take in a file; whatever goes wrong, nothing of it stays."""
+    async def receive(
+        self, name: str, length: int | None, body: AsyncIterator[bytes], caller: str = ""
+    ) -> Uploaded:
+        """Take in a file once its caller's turn has come; whatever goes wrong, nothing of it stays."""
+        if length is not None and length > self.limits.upload_bytes:
+            raise self._too_large()
+        async with self.line.lane(caller):
+            return await self._take(name, length, body)
+
+    async def _take(self, name: str, length: int | None, body: AsyncIterator[bytes]) -> Uploaded:
         self._check_room(length)
         key = secrets.token_hex(16)
         suffix = Path(name).suffix.lower()
@@ -107,10 +118,6 @@ class Uploads:
 
     def _check_room(self, length: int | None) -> None:
         limits = self.limits
-        if length is not None and length > limits.upload_bytes:
-            raise self._too_large()
-        if len(self._under_way) >= limits.uploads_under_way:
-            raise Problem(429, "Several files are being sent already; try again in a moment.", retry_after=5)
         held = sum(one.size for one in self._kept.values()) + sum(self._under_way.values())
         room = limits.uploads_bytes - held - (length or 0)
         while room < 0 or len(self._kept) + len(self._under_way) >= limits.uploads:
@@ -127,16 +134,23 @@ class Uploads:
         limits, size = self.limits, 0
         until = time.monotonic() + limits.upload_transfer_s
         checked = 0
+        waited, came = 0.0, 0  # in this window: seconds that the sender took, and bytes
         with path.open("wb") as file:
             os.chmod(path, 0o600)
             while True:
+                began = time.monotonic()
                 try:
-                    wait = min(limits.upload_idle_s, until - time.monotonic())
+                    wait = min(limits.upload_idle_s, until - began)
                     chunk = await asyncio.wait_for(anext(body), max(wait, 0.0))
                 except StopAsyncIteration:
                     return size
                 except TimeoutError:
-                    raise Problem(408, "The file came too slowly, and was given up.") from None
+                    raise Problem(408, TOO_SLOW) from None
+                waited, came = waited + time.monotonic() - began, came + len(chunk)
+                if waited >= limits.upload_window_s:
+                    if came < waited * limits.upload_least_rate:
+                        raise Problem(408, TOO_SLOW)
+                    waited, came = 0.0, 0
                 size += len(chunk)
                 self._under_way[key] = size
                 if size > limits.upload_bytes:
@@ -163,9 +177,11 @@ class Uploads:
                 return decoder.probe(path)
 
         try:
-            return await asyncio.to_thread(probe)
+            found = await asyncio.to_thread(probe)
+            self.limits.check_length(name, found.duration)
         except VideoError as error:
             raise Problem(422, f"{name}: {error.reason}") from error
+        return found
 
     def _too_large(self) -> Problem:
         most = self.limits.upload_bytes
