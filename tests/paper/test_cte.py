@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faiss
 import numpy as np
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.cte import CTE
+from visil.paper.baselines.cte import CTE, Encoded
 
 
 def smooth(frames: int, seed: int, channels: int = 24) -> Tensor:
@@ -49,7 +50,7 @@ def by_hand(query: Tensor, target: Tensor, regularisation: float) -> tuple[int, 
 @given(x=st.integers(1, 12), y=st.integers(1, 12), seed=st.integers(0, 1000))
 def test_the_formula(x: int, y: int, seed: int) -> None:
     query, target = smooth(x, seed, 5).double(), smooth(y, seed + 1, 5).double()
-    shift, score = CTE(0.2).align(query, target)
+    shift, score = CTE(0.2, codes=0).align(Encoded(query), Encoded(target))
     expected_shift, expected_score = by_hand(query, target, 0.2)
     assert score == pytest.approx(expected_score, abs=1e-9)
     assert shift == expected_shift
@@ -60,19 +61,20 @@ def test_the_formula(x: int, y: int, seed: int) -> None:
 def test_a_part_is_found_at_its_place(start: int, length: int, seed: int) -> None:
     whole = smooth(60, seed)
     part = whole[start : start + length]
-    system = CTE()
-    assert system.align(part, whole)[0] == start
-    assert system.align(whole, part)[0] == -start
+    system = CTE(codes=0)
+    assert system.align(Encoded(part), Encoded(whole))[0] == start
+    assert system.align(Encoded(whole), Encoded(part))[0] == -start
     noise = torch.randn(part.shape, generator=torch.Generator().manual_seed(seed))
-    assert system.align(F.normalize(part + 0.05 * noise, dim=1), whole)[0] == start
+    noisy = F.normalize(part + 0.05 * noise, dim=1)
+    assert system.align(Encoded(noisy), Encoded(whole))[0] == start
 
 
 def test_the_peak_is_sharper_than_that_of_plain_correlation() -> None:
-    whole = smooth(80, 3)
+    frames = smooth(80, 3)
     # Without the division (λ far above the power) slow videos answer at many shifts.
-    sharp, plain = CTE(0.1), CTE(1e6)
-    moved = torch.cat([whole[40:], whole[:40]])  # half of it matches at each of two shifts
-    other = smooth(80, 4)
+    sharp, plain = CTE(0.1, codes=0), CTE(1e6, codes=0)
+    whole, other = Encoded(frames), Encoded(smooth(80, 4))
+    moved = Encoded(torch.cat([frames[40:], frames[:40]]))  # half of it matches at each of two shifts
     for system in (sharp, plain):
         shift, score = system.align(whole, whole)
         assert shift == 0
@@ -81,8 +83,53 @@ def test_the_peak_is_sharper_than_that_of_plain_correlation() -> None:
     assert sharp.scores(whole, [other])[0] < plain.scores(whole, [other])[0]
 
 
-def test_a_video_is_most_like_itself_among_ragged_ones() -> None:
+def test_codes_are_the_nearest_words_of_the_spectrum() -> None:
+    """Encoding and decoding against the quantiser's own words in numpy, float64, frequency by frequency."""
+    videos = [features(smooth(frames, seed, 6)) for seed, frames in enumerate((33, 40, 64, 90))]
+    system = CTE(codes=3)
+    system.learn(videos)
+    frames = smooth(11, 9, 6)
+    found = system.encoded(frames)
+    size, words = 16, faiss.vector_to_array(system.quantiser_.centroids).reshape(3, -1, 4).astype(np.float64)
+    wave = np.exp(-2j * np.pi * np.outer(np.arange(size // 2 + 1), np.arange(11)) / size)
+    spectrum = wave @ frames.double().numpy()
+    decoded = np.zeros((size, 6), complex)
+    for k, row in enumerate(spectrum):
+        pairs = np.stack([row.real, row.imag], axis=1).ravel()
+        length = np.linalg.norm(pairs)
+        kept = []
+        for part, own in zip((pairs / length).reshape(3, 4), words, strict=True):
+            kept.append(own[((own - part) ** 2).sum(axis=1).argmin()])
+        row = length * np.concatenate(kept).reshape(6, 2) @ np.array([1, 1j])
+        decoded[k], decoded[-k % size] = row, row.conj()
+    decoded[0], decoded[size // 2] = decoded[0].real, decoded[size // 2].real
+    expected = (np.exp(2j * np.pi * np.outer(np.arange(11), np.arange(size)) / size) @ decoded / size).real
+    np.testing.assert_allclose(system.decoded(found).numpy(), expected, atol=1e-5)
+    # Queries stay exact: the same pair scores as a query with the decoded target.
+    target = system.encoded(smooth(20, 5, 6))
+    plain = CTE(codes=0)
+    decoded_target = Encoded(system.decoded(target))
+    assert system.scores(found, [target]) == pytest.approx(plain.scores(Encoded(frames), [decoded_target]))
+
+
+def test_codes_keep_what_videos_are_about() -> None:
+    videos = [features(smooth(60, seed)) for seed in range(8)]
     system = CTE()
+    with pytest.raises(UsageError, match="no codes yet"):
+        system.describe(videos[0])
+    system.learn(videos)
+    described = [system.describe(video) for video in videos]
+    assert described[0].codes is not None
+    assert described[0].codes.nbytes < described[0].frames.nbytes / 4
+    for number, video in enumerate(videos):
+        part = system.describe(features(video.vectors[10:50, 0]))
+        assert system.scores(part, described).argmax() == number
+    with pytest.raises(UsageError, match="24 channels, got 5"):
+        system.encoded(smooth(4, 0, 5))
+
+
+def test_a_video_is_most_like_itself_among_ragged_ones() -> None:
+    system = CTE(codes=0)
     described = [
         system.describe(features(smooth(frames, seed)))
         for seed, frames in enumerate((1, 2, 17, 40, 63, 64, 65))
@@ -100,15 +147,16 @@ def test_a_video_is_most_like_itself_among_ragged_ones() -> None:
 
 
 def test_odd_inputs() -> None:
-    system = CTE()
-    zeros, still = torch.zeros(4, 24), smooth(1, 0).repeat(9, 1)
+    system = CTE(codes=0)
+    frames = smooth(1, 0).repeat(9, 1)
+    zeros, still, turned = Encoded(torch.zeros(4, 24)), Encoded(frames), Encoded(-frames)
     assert np.isfinite(system.scores(zeros, [zeros, still])).all()
-    assert np.isfinite(system.scores(still, [zeros, still, -still])).all()
+    assert np.isfinite(system.scores(still, [zeros, still, turned])).all()
     assert system.scores(still, [still])[0] == pytest.approx(1, abs=1e-5)
     with pytest.raises(UsageError, match="one vector"):
         system.describe(VideoFeatures(torch.ones(2, 9, 3), torch.arange(2.0)))
     with pytest.raises(UsageError, match="channels"):
-        system.align(torch.ones(2, 3), torch.ones(2, 4))
+        system.align(Encoded(torch.ones(2, 3)), Encoded(torch.ones(2, 4)))
     with pytest.raises(UsageError, match="regularisation"):
         CTE(0)
 
@@ -116,8 +164,8 @@ def test_odd_inputs() -> None:
 def test_the_mean_meets_at_the_best_shift() -> None:
     whole = smooth(40, 7)
     query, early, late = whole[10:30], whole[:25], whole[15:]
-    found = CTE().mean(query, [early, late])
+    found = CTE(codes=0).mean(Encoded(query), [Encoded(early), Encoded(late)])
     expected = query.clone()
     expected[:15] += early[10:25]
     expected[5:] += late[:15]
-    torch.testing.assert_close(found, expected / 3)
+    torch.testing.assert_close(found.frames, expected / 3)

@@ -13,6 +13,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.model.backbones import EfficientNetLite
 from visil.model.backbones.i3d import I3D
+from visil.model.backbones.vgg import VGG16
 from visil.model.config import ViSiLConfig
 from visil.model.regions import region_windows, rmac_regions
 from visil.model.whitening import PCA
@@ -164,6 +165,23 @@ def test_i3d_clip_by_clip(tmp_path: Path) -> None:
         FeatureMaker(["i3d"])
 
 
+def test_vgg_layers(tmp_path: Path) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = VGG16().eval()
+    torch.save(network.state_dict(), tmp_path / "vgg.pth")
+    pixels = frames(2, side=32)
+    found = FeatureMaker(["vgg-layers"], vgg_weights=tmp_path / "vgg.pth").embed_frames(pixels)["vgg-layers"]
+    assert found.vectors.shape == (2, 11, 512)
+    with torch.inference_mode():
+        maps = [m.double().numpy() for m in network.layers(torch.from_numpy(pixels))]
+    for number, layer in enumerate(maps):
+        expected = np.stack([np.pad(unit(m.max(axis=(1, 2))), (0, 512 - m.shape[0])) for m in layer])
+        np.testing.assert_allclose(found.vectors[:, number].numpy(), expected, atol=1e-5)
+    with pytest.raises(ModelError, match="VGG-16 needs weights"):
+        FeatureMaker(["vgg-layers"])
+
+
 def test_names() -> None:
     assert split_kind("l3-imac+pca") == ("l3-imac", "+pca")
     assert split_kind("gem") == ("gem", "")
@@ -172,7 +190,7 @@ def test_names() -> None:
             split_kind(wrong)
     with pytest.raises(UsageError, match="need a model"):
         FeatureMaker(["model"])
-    assert len(RAW) == 10
+    assert len(RAW) == 11
 
 
 def test_wrong_frames(weights: Path) -> None:

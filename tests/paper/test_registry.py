@@ -9,11 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from drawn_triplets import PartsOfVideos
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.registry import SYSTEMS, system
+from visil.paper.baselines.lamv import LamvTraining
+from visil.paper.baselines.registry import QUICK, SYSTEMS, system
 from visil.paper.feature_kinds import split_kind
 
 NAMES = [
@@ -24,10 +26,11 @@ NAMES = [
 ]
 
 SMALL: dict[str, dict[str, Any]] = {
-    "DML": {"layers": (16, 8), "steps": 20, "batch": 8, "learning_rate": 1e-2},
+    "DML": {"layers": (16, 8), "triplets": 60, "epochs": 10, "batch": 16, "learning_rate": 1e-2},
     "VReL": {"width": 8, "steps": 2, "batch": 4},
     "LBoW": {"size": 8},
-    "LAMV+QE": {"neighbours": 1},
+    "LAMV": {"training": LamvTraining(steps=2, batch=4)},
+    "LAMV+QE": {"neighbours": 1, "training": LamvTraining(steps=2, batch=4)},
     **{name: {"steps": 30} for name in ("ViSiL_f+W+A", "ViSiL_sym", "ViSiL_v")},
 }
 
@@ -46,7 +49,7 @@ def test_every_system_finds_the_copy(name: str) -> None:
     assert made.name == name
     base, _ = split_kind(made.reads)
     collection = videos(6, 24, {"l2-imac": 4, "l3-imac": 9, "layers": 3}.get(base, 1))
-    made.learn(collection, seed=0)
+    made.learn(collection, seed=0, triplets=PartsOfVideos(collection))
     described = [made.describe(video) for video in collection]
     part = VideoFeatures(collection[3].vectors[6:18], torch.arange(12, dtype=torch.float64))
     scores = made.scores(made.describe(part), described)
@@ -71,6 +74,13 @@ def test_other_features() -> None:
     assert system("DML", reads="i3d").reads == "i3d"
     assert system("DP", reads="i3d").reads == "i3d"
     assert system("DP").reads != "i3d"
+
+
+def test_equal_footing() -> None:
+    """DP and TN read what ViSiL_f reads; short trainings are of systems that are there."""
+    assert system("DP").reads == system("TN").reads == system("ViSiL_f").reads == "l3-imac"
+    for name, options in QUICK.items():
+        assert system(name, **options).by_triplets
 
 
 def test_unknown_names_and_options() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.tmk import PERIODS, TMK, von_mises
+from visil.paper.baselines.tmk import PERIODS, TMK, Normalisation, von_mises
 
 
 def smooth(frames: int, seed: int, channels: int = 24) -> Tensor:
@@ -58,7 +58,7 @@ def test_the_double_sum(x: int, y: int, seed: int, shift: float, periods: tuple[
     (a, s), (b, t) = (
         (rng.normal(size=(frames, 6)), np.cumsum(rng.uniform(0.1, 3, frames))) for frames in (x, y)
     )
-    system = TMK(periods, frequencies=9, beta=5.0)
+    system = TMK(periods, frequencies=9, beta=5.0, normalisation="matrix")
     coefficients = von_mises(5.0, 9)
     expected = 0.0
     for i in range(x):
@@ -73,6 +73,55 @@ def test_the_double_sum(x: int, y: int, seed: int, shift: float, periods: tuple[
     found = system.kernel(first, second, torch.tensor([shift], dtype=torch.float64))
     assert found.dtype == torch.float64
     assert float(found[0]) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("normalisation", ["freq", "feat", "feat_freq"])
+def test_the_published_normalisations(normalisation: Normalisation) -> None:
+    """The released code's steps on rows of sines and cosines, in float64; it scores d, m or 512 where we score 1."""
+    rng = np.random.default_rng(3)
+    periods, m, d, beta = (30.0, 47.5), 6, 5, 5.0
+    a = np.tile(von_mises(beta, m), (2, 1))
+    times, shifts = [np.arange(7.0), 0.5 + np.arange(9.0)], np.array([-3.0, 0.0, 2.5])
+    videos = [rng.normal(size=(len(t), d)) for t in times]
+
+    def rows(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """[periods, sines then cosines, d], each frequency weighted by the root of its coefficient, normalised."""
+        found = np.empty((2, 2 * m, d))
+        for p, period in enumerate(periods):
+            for n in range(m):
+                found[p, n] = (np.sin(2 * np.pi * n * t / period)[:, None] * x).sum(axis=0)
+                found[p, m + n] = (np.cos(2 * np.pi * n * t / period)[:, None] * x).sum(axis=0)
+        if "feat" in normalisation:
+            found /= np.sqrt((found**2).sum(axis=2, keepdims=True) + 1e-8)
+        found *= np.sqrt(np.concatenate([a, a], axis=1))[:, :, None]
+        if "freq" in normalisation:
+            found /= np.sqrt((found**2).sum(axis=1, keepdims=True) / m + 1e-8)
+        return found
+
+    def kernel(x: np.ndarray, y: np.ndarray, shift: float) -> float:
+        total = 0.0
+        for p, period in enumerate(periods):
+            for n in range(m):
+                sin, cos = np.sin(2 * np.pi * n * shift / period), np.cos(2 * np.pi * n * shift / period)
+                (xs, xc), (ys, yc) = ((z[p, n], z[p, m + n]) for z in (x, y))
+                total += (xs @ ys + xc @ yc) * cos + (xc @ ys - xs @ yc) * sin
+        return total
+
+    first, second = (rows(x, t) for x, t in zip(videos, times, strict=True))
+    own = [kernel(x, x, 0.0) for x in (first, second)]
+    expected = [kernel(first, second, shift) / np.sqrt(own[0] * own[1]) for shift in shifts]
+    system = TMK(periods, frequencies=m, beta=beta, normalisation=normalisation)
+    described = [
+        system.describe(VideoFeatures(torch.from_numpy(x)[:, None], torch.from_numpy(t)))
+        for x, t in zip(videos, times, strict=True)
+    ]
+    found = system.kernel(described[0], described[1], torch.from_numpy(shifts))
+    norms = [float(system.kernel(x, x, torch.zeros(1))[0]) ** 0.5 for x in described]
+    np.testing.assert_allclose((found / (norms[0] * norms[1])).numpy(), expected, atol=1e-6)
+    if normalisation != "feat":
+        # What a video has with itself is the same for all: the constant that the released code divides by.
+        assert norms[0] == pytest.approx(norms[1], rel=1e-6)
+        assert norms[0] ** 2 == pytest.approx(2 * d, rel=1e-6)
 
 
 @settings(max_examples=30, deadline=None)
@@ -142,6 +191,8 @@ def test_odd_inputs() -> None:
     assert np.isfinite(system.scores(half, [zeros, half])).all()
     with pytest.raises(UsageError, match="cannot be compared"):
         system.scores(half, [system.describe(features(smooth(9, 0, 8)))])
+    with pytest.raises(UsageError, match="unknown normalisation"):
+        TMK(normalisation="none")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="above 0"):
         TMK(())
     with pytest.raises(UsageError, match="above 0"):

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from drawn_triplets import PartsOfVideos
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.config import ViSiLConfig
@@ -149,8 +150,8 @@ def test_attention_learns_what_does_not_tell_videos_apart() -> None:
         vectors = F.normalize(torch.randn(10, 2, 16, generator=generator), dim=-1)
         vectors[:, 0] = stock[torch.randint(3, (10,), generator=generator)]
         videos.append(video(vectors))
-    system = ViSiLFromFeatures(ROWS["ViSiL_f+W+A"], steps=60, learning_rate=1e-2, longest=10)
-    system.learn(videos, seed=2)
+    system = ViSiLFromFeatures(ROWS["ViSiL_f+W+A"], steps=60, learning_rate=1e-2)
+    system.learn(videos, seed=2, triplets=PartsOfVideos(videos))
     assert system.attention_ is not None
     assert float(system.attention_.context_vector.weight.norm()) == pytest.approx(1, abs=1e-5)
     lengths = torch.cat([system.describe(v).norm(dim=-1) for v in videos]).mean(dim=0)
@@ -161,8 +162,8 @@ def test_attention_learns_what_does_not_tell_videos_apart() -> None:
 def test_comparator_learns_a_small_set_by_heart(name: str) -> None:
     generator = torch.Generator().manual_seed(1)
     videos = [video(F.normalize(torch.randn(12, 2, 16, generator=generator), dim=-1)) for _ in range(6)]
-    system = ViSiLFromFeatures(ROWS[name], name, steps=40, learning_rate=3e-3, longest=12)
-    system.learn(videos, seed=2)
+    system = ViSiLFromFeatures(ROWS[name], name, steps=40, learning_rate=3e-3)
+    system.learn(videos, seed=2, triplets=PartsOfVideos(videos))
     described = [system.describe(v) for v in videos]
     scores = np.stack([system.scores(d, described) for d in described])
     own, others = np.diag(scores), scores[~np.eye(6, dtype=bool)]
@@ -174,6 +175,6 @@ def test_the_same_seed_learns_the_same() -> None:
     found = []
     for seed in (1, 1, 2):
         system = ViSiLFromFeatures(ROWS["ViSiL_v"], steps=2)
-        system.learn(videos, seed=seed)
+        system.learn(videos, seed=seed, triplets=PartsOfVideos(videos))
         found.append(system.scores(system.describe(videos[0]), [system.describe(videos[1])])[0])
     assert found[0] == found[1] != found[2]

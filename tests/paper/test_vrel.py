@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from drawn_triplets import PartsOfVideos
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.triplets import Drawn
@@ -128,7 +129,7 @@ def test_labels_and_loss_by_hand() -> None:
 
 def test_hidden_part_lies_where_it_is_said_to() -> None:
     part, around = torch.ones(3, 1, 2), torch.zeros(4, 1, 2)
-    drawn = Drawn(part, part, around, 0, 1)
+    drawn = Drawn(part, part, around)
     for seed in range(10):
         target, (first, last) = hide(drawn, np.random.default_rng(seed))
         assert target[:, 0, 0].tolist() == [0] * first + [1] * (last - first + 1) + [0] * (6 - last)
@@ -137,7 +138,7 @@ def test_hidden_part_lies_where_it_is_said_to() -> None:
 def test_learns_a_small_set_by_heart() -> None:
     videos = themes()
     system = VReL(width=24, steps=50, batch=12, learning_rate=1e-2)
-    system.learn(videos, seed=1)
+    system.learn(videos, seed=1, triplets=PartsOfVideos(videos))
     described = [system.describe(v) for v in videos]
     scores = np.stack([system.scores(query, described) for query in described])
     assert scores.dtype == np.float64
@@ -154,7 +155,9 @@ def test_usage_and_long_videos() -> None:
     with pytest.raises(UsageError, match="call learn"):
         VReL().describe(videos[0])
     system = VReL(width=4, steps=1, batch=2)
-    system.learn(videos)
+    with pytest.raises(UsageError, match="learns from triplets"):
+        system.learn(videos)
+    system.learn(videos, triplets=PartsOfVideos(videos))
     long = video(videos[0].vectors.repeat(60, 1, 1))
     assert system.describe(long).shape == (300, 4)
     assert thinned(torch.arange(601.0)[:, None, None])[:3].flatten().tolist() == [0, 2, 4]

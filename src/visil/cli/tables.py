@@ -72,6 +72,12 @@ def tables(
     i3d_weights: Annotated[
         Path | None, typer.Option("--i3d-weights", metavar="FILE", help="Weights of I3D.")
     ] = None,
+    vgg_weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--vgg-weights", metavar="FILE", help="Weights of VGG-16, for LBoW; else it reads the backbone."
+        ),
+    ] = None,
     clips: Annotated[int | None, typer.Option(min=6, help="Videos of the folder to use, at most.")] = None,
     flat: Annotated[
         bool, typer.Option("--flat", help="Folders mean nothing: only edited copies count.")
@@ -113,7 +119,8 @@ def tables(
         raise UsageError("--flat and --clips go with the built-in benchmark: leave --dataset out")
     options = _Options(
         *(videos, dataset, annotations, ids, pattern, training, out, model or [], backbone),
-        *(backbone_weights, i3d_weights, clips, flat, epochs, triplets, pictures, seed, device),
+        *(backbone_weights, i3d_weights, vgg_weights),
+        *(clips, flat, epochs, triplets, pictures, seed, device),
     )
     made = []
     with table_progress(as_json) as (on_videos, tell):
@@ -148,6 +155,7 @@ class _Options:
     backbone: str
     backbone_weights: Path | None
     i3d_weights: Path | None
+    vgg_weights: Path | None
     clips: int | None
     flat: bool
     epochs: int
@@ -199,6 +207,7 @@ def _experiment(
         str(options.backbone_weights) if options.backbone_weights else None,
         at_hand,
         str(options.i3d_weights) if options.i3d_weights else None,
+        str(options.vgg_weights) if options.vgg_weights else None,
         device,
     )
     return Experiment(

@@ -14,11 +14,12 @@ from visil.evaluation.benchmark import Figures
 from visil.evaluation.predictions import Predictions, read_predictions, write_predictions
 from visil.evaluation.scoring import score_videos
 from visil.paper.baselines.frame_features import FrameFeatures
-from visil.paper.baselines.registry import SYSTEMS, system
+from visil.paper.baselines.registry import QUICK, SYSTEMS, system
 from visil.paper.baselines.system import ComparedSystem
+from visil.paper.baselines.triplets import TripletSource
 from visil.paper.baselines.visil_systems import POOLED, POOLINGS, ROWS, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks
-from visil.paper.feature_kinds import split_kind
+from visil.paper.feature_kinds import VGG, split_kind
 from visil.paper.short_training import ShortTrainer, ShortTraining
 from visil.paper.videos import Videos
 from visil.progress import Counted
@@ -115,6 +116,8 @@ class Experiment:
         kind = reads or self._reads(name)
         if kind is not None and split_kind(kind)[0] == "i3d" and self.networks.i3d_weights is None:
             raise Unavailable(NO_I3D)
+        if kind == VGG:
+            reads = kind
         if name == I3D:
             return FrameFeatures(I3D, "i3d"), self.bank, ""
         if name in self.models:
@@ -134,7 +137,7 @@ class Experiment:
         if reads is None and (name in ROWS or name in POOLED):
             model = self.trained(name)
             return RefinedSystem(model, name), self.bank, _learned(model)
-        return system(name, reads=reads), self.bank, ""
+        return system(name, reads=reads, **QUICK.get(name, {})), self.bank, ""
 
     def _scored(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> Predictions:
         """Scores of a system, read back where they were computed from the same things before.
@@ -144,7 +147,8 @@ class Experiment:
         file = self._scores_folder / f"{_digest(made, bank, of, self.training.seed)}.json"
         if file.exists():
             return read_predictions(file)
-        found = score_system(made, bank, seed=self.training.seed)
+        source = self.trainer.triplets(made.reads, self.training) if made.by_triplets else None
+        found = score_system(made, bank, seed=self.training.seed, triplets=source)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_predictions(file, found)
         return found
@@ -163,6 +167,8 @@ class Experiment:
             return "model" if self.networks.model is not None else None
         if name in ROWS or name in POOLED:
             return "l3-imac"
+        if name == "LBoW" and self.networks.vgg_weights is not None:
+            return VGG
         return system(name).reads
 
 
@@ -172,12 +178,14 @@ def _learned(model: ViSiL) -> str:
     return " ".join([repr(model.config), *(f"{float(p.detach().double().sum()):.9g}" for p in parts)])
 
 
-def score_system(made: ComparedSystem[Any], bank: FeatureBank, *, seed: int = 0) -> Predictions:
+def score_system(
+    made: ComparedSystem[Any], bank: FeatureBank, *, seed: int = 0, triplets: TripletSource | None = None
+) -> Predictions:
     """Let a system learn, then score every query with all that counts for it, as ``visil evaluate`` does."""
     benchmark = bank.videos.benchmark
     bank.prepare([made.reads])
     if made.learns:
-        made.learn(bank.to_learn(made.reads), seed=seed)
+        made.learn(bank.to_learn(made.reads), seed=seed, triplets=triplets)
     answers = score_videos(
         made,
         lambda name: bank.features(name, made.reads),

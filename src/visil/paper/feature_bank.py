@@ -24,7 +24,7 @@ from visil.errors import FileError, IndexFolderError, UsageError, VideoError, os
 from visil.kernels.cores import usable_cores
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
-from visil.paper.feature_kinds import SUFFIXES, WIDTHS, FeatureMaker, fitted, split_kind
+from visil.paper.feature_kinds import I3D_KIND, SUFFIXES, VGG, WIDTHS, FeatureMaker, fitted, split_kind
 from visil.paper.videos import Videos
 from visil.progress import Counted
 from visil.video import Frames
@@ -45,6 +45,7 @@ class Networks:
     model: ViSiL | None = None
     """For features of the kind "model"."""
     i3d_weights: str | None = None
+    vgg_weights: str | None = None
     device: str | torch.device = "cpu"
     _keys: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -56,6 +57,7 @@ class Networks:
             backbone_weights=self.backbone_weights,
             model=self.model,
             i3d_weights=self.i3d_weights,
+            vgg_weights=self.vgg_weights,
             device=self.device,
         )
 
@@ -66,9 +68,10 @@ class Networks:
                 assert self.model is not None
                 self._keys[base] = self.model.fingerprint()
             else:
-                file = self.i3d_weights if base == "i3d" else self.backbone_weights
+                own = {I3D_KIND: self.i3d_weights, VGG: self.vgg_weights}
+                file = own.get(base, self.backbone_weights)
                 size = os.path.getsize(file) if file else 0
-                self._keys[base] = repr(("i3d" if base == "i3d" else self.backbone, file, size))
+                self._keys[base] = repr((base if base in own else self.backbone, file, size))
         return self._keys[base]
 
 
@@ -118,10 +121,15 @@ class FeatureBank:
         found = self._read(name, base)
         if not suffix:
             return found
+        vectors = self.layer(kind)(found.vectors)
+        return VideoFeatures(vectors, found.timestamps, None, name, found.blank)
+
+    def layer(self, kind: str) -> Whitening:
+        """What turns a kind without ``+pca`` or ``+reduced`` into the one with it."""
+        base, suffix = split_kind(kind)
         if kind not in self._fitted:
             self._fitted[kind] = self._fit(base, whiten=SUFFIXES[suffix])
-        vectors = self._fitted[kind](found.vectors)
-        return VideoFeatures(vectors, found.timestamps, None, name, found.blank)
+        return self._fitted[kind]
 
     def readable(self, names: Iterable[str]) -> list[str]:
         """Those of some ids that have features."""

@@ -5,6 +5,7 @@
 | ``mac``, ``spoc``, ``rmac``, ``gem`` | one vector of the backbone's last map (of EfficientNet-Lite, its head) |
 | ``imac``, ``l2-imac``, ``l3-imac`` | 1, 4 or 9 vectors of the stages that the product's models use |
 | ``layers`` | one vector for each of those stages, narrower ones filled up with zeros |
+| ``vgg-layers`` | the same of VGG-16's convolutions conv2_1 to conv5_3, from a weights file |
 | ``model`` | what a ViSiL model embeds |
 | ``i3d`` | 1,024 channels for every eight frames; I3D was trained on 25 frames a second |
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
 
 import numpy as np
 import torch
@@ -31,11 +33,13 @@ from visil.model import regions
 from visil.model.backbones import Backbone, backbone_spec, stage_maps
 from visil.model.backbones.folding import folded
 from visil.model.backbones.i3d import CLIP, I3D, STRIDE
+from visil.model.backbones.vgg import VGG16
 from visil.model.backbones.weights import load_into, read_checkpoint
+from visil.model.config import Pooling, ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
 from visil.paper.baselines.lbow import stack_layers
-from visil.video import Frames
+from visil.video import Frames, Sampling
 
 Images = NDArray[np.uint8] | Tensor
 ByKind = dict[str, VideoFeatures]
@@ -48,7 +52,10 @@ GLOBAL: dict[str, Callable[[Maps], Tensor]] = {
     "gem": regions.gem,
 }
 LEVELS = {"imac": 1, "l2-imac": 2, "l3-imac": 3}
-RAW = (*GLOBAL, *LEVELS, "layers", "model", "i3d")
+VGG = "vgg-layers"
+I3D_KIND = "i3d"
+"""The one kind that is not made of single frames."""
+RAW = (*GLOBAL, *LEVELS, "layers", VGG, "model", I3D_KIND)
 """Kinds that need no fitting."""
 
 SUFFIXES = {"+pca": True, "+reduced": False}
@@ -72,6 +79,7 @@ class FeatureMaker:
         backbone_weights: str | os.PathLike[str] | None = None,
         model: ViSiL | None = None,
         i3d_weights: str | os.PathLike[str] | None = None,
+        vgg_weights: str | os.PathLike[str] | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
         self.kinds = tuple(dict.fromkeys(split_kind(kind)[0] for kind in kinds))
@@ -80,8 +88,9 @@ class FeatureMaker:
         self.model = model
         self.device = torch.device(device)
         self.i3d = I3D.from_file(i3d_weights).to(self.device) if "i3d" in self.kinds else None
+        self.vgg = VGG16.from_file(vgg_weights).to(self.device) if VGG in self.kinds else None
         self.stages = stages_of(backbone)
-        pictured = any(kind not in ("model", "i3d") for kind in self.kinds)
+        pictured = any(kind not in ("model", I3D_KIND, VGG) for kind in self.kinds)
         self._backbone = _loaded(backbone, backbone_weights, self.device) if pictured else None
 
     def prepare(self) -> None:
@@ -141,6 +150,8 @@ class FeatureMaker:
         found: list[tuple[str, Tensor]] = []
         if "model" in self.kinds and self.model is not None:
             found.append(("model", self.model.features(pixels)))
+        if self.vgg is not None:
+            found.append((VGG, _layer_maxima(self.vgg.layers(pixels.to(self.device)))))
         if self._backbone is None:
             return found
         maps = stage_maps(self._backbone, pixels.to(self.device))
@@ -151,8 +162,7 @@ class FeatureMaker:
             elif kind in LEVELS:
                 found.append((kind, regions.imac(chosen, (LEVELS[kind],))))
             elif kind == "layers":
-                vectors = [F.normalize(stage.amax(dim=(2, 3)), dim=1) for stage in chosen]
-                found.append((kind, stack_layers(vectors)))
+                found.append((kind, _layer_maxima(chosen)))
         return found
 
     @torch.no_grad()
@@ -222,11 +232,37 @@ def fitted(pca: PCA, width: int | None, *, whiten: bool) -> Whitening:
     return Whitening.from_eigen(pca.mean_, values, axes, min(dim, max(1, pca.count_ // 2))).float()
 
 
+def kind_model(
+    base: str,
+    backbone: str,
+    weights: str | os.PathLike[str] | None,
+    sampling: Sampling,
+    device: str | torch.device = "cpu",
+) -> ViSiL:
+    """A model that embeds frames as features of a kind before any PCA; of I3D one without a network, for features."""
+    if base == I3D_KIND:
+        config = ViSiLConfig(name=base, backbone="i3d", stages=(0,), levels=(1,), sampling=sampling)
+        return ViSiL(config, with_backbone=False).to(device)
+    if base in LEVELS:
+        config = ViSiLConfig(base, backbone, stages_of(backbone), "imac", (LEVELS[base],), sampling=sampling)
+    elif base in GLOBAL:
+        last = len(backbone_spec(backbone).build().channels) - 1
+        config = ViSiLConfig(base, backbone, (last,), cast(Pooling, base), sampling=sampling)
+    else:
+        raise UsageError(f"nothing can be trained on features of the kind {base!r}")
+    return ViSiL(config, with_backbone=False).load_backbone(weights).to(device).eval()
+
+
 def stages_of(backbone: str) -> tuple[int, ...]:
     """Of EfficientNet-Lite, as in the default model; of ResNet-50, all four, as in the paper."""
     if backbone.startswith("efficientnet"):
         return (1, 2, 3)
     return tuple(range(len(backbone_spec(backbone).build().channels)))
+
+
+def _layer_maxima(maps: Maps) -> Tensor:
+    """One vector for each layer, of unit length, narrower ones filled up: [T, layers, widest C]."""
+    return stack_layers([F.normalize(layer.amax(dim=(2, 3)), dim=1) for layer in maps])
 
 
 def _loaded(name: str, weights: str | os.PathLike[str] | None, device: torch.device) -> Backbone:

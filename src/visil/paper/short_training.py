@@ -16,11 +16,16 @@ from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.files import replacing
 from visil.model.config import ViSiLConfig
+from visil.model.presets import VISIL_V
 from visil.paper.ablation import Setting
+from visil.paper.baselines.lessons import lesson
+from visil.paper.baselines.triplets import SnippetTriplets, TripletSource
 from visil.paper.baselines.visil_systems import RAW as BASE
 from visil.paper.feature_bank import FeatureBank
-from visil.paper.feature_kinds import stages_of
+from visil.paper.feature_kinds import I3D_KIND, kind_model, split_kind, stages_of
 from visil.training.config import DataConfig, LossConfig, ModelConfig, OptimConfig, Part, TrainConfig
+from visil.training.dataset import split
+from visil.training.feature_footage import FeatureFootage
 from visil.video import Sampling
 
 DONE = "lesson.json"
@@ -67,6 +72,7 @@ class ShortTrainer:
         self.bank, self.folder, self.sampling = bank, folder, sampling
         self.cache = cache or folder / "frames"
         self.tell = tell
+        self._lessons: dict[tuple[str, ShortTraining], SnippetTriplets] = {}
 
     def model(self, name: str, row: ViSiLConfig, training: ShortTraining | None = None) -> ViSiL:
         """The row of a table as a model: as it is where it has nothing to train, else trained by ``training``.
@@ -88,42 +94,60 @@ class ShortTrainer:
             fresh.write_text(json.dumps(wanted), "utf-8")
         return ViSiL.from_pretrained(folder).eval()
 
+    def triplets(self, kind: str, training: ShortTraining | None = None) -> TripletSource:
+        """The triplets that such a training sees, as features of a kind."""
+        training = training or ShortTraining()
+        base, suffix = split_kind(kind)
+        if (base, training) not in self._lessons:
+            config = replace(self._config(VISIL_V, training), out=str(self.folder / f"triplets-{base}"))
+            networks, sampling = self.bank.networks, replace(self.sampling, fps=training.fps)
+            model = kind_model(base, networks.backbone, networks.backbone_weights, sampling, networks.device)
+            data = None
+            if base == I3D_KIND:  # nothing but features is kept of its windows
+                self.bank.prepare([base])
+                names = self.bank.readable(self.bank.videos.learning)
+                footage = FeatureFootage(names, lambda name: self.bank.features(name, base))
+                data = split(footage, [], config.data.held_out)
+            self._lessons[base, training] = lesson(config, model, data, tell=self.tell)
+        return self._lessons[base, training].whitened(self.bank.layer(kind) if suffix else None)
+
     def _train(self, folder: Path, start: ViSiL, row: ViSiLConfig, training: ShortTraining) -> None:
         from visil.training.run import train
 
-        files = self.bank.videos.learning_files
-        if len(files) < 4:
-            raise UsageError(
-                f"training needs at least 4 videos to learn from, found {len(files)}: give --training"
-            )
         start.save_pretrained(folder / "start")
-        trained: tuple[Part, ...] = ("attention", "comparator") if row.comparator else ("attention",)
+        config = self._config(row, training)
         outcome = train(
-            TrainConfig(
-                data=DataConfig(
-                    videos=tuple(files),
-                    held_out=0.2,
-                    window=training.window,
-                    triplets=training.triplets,
-                    words=200,
-                    cache=str(self.cache),
-                ),
-                model=ModelConfig(
-                    start=str(folder / "start"), name=row.name, attention=None, comparator=None
-                ),
-                loss=LossConfig(margin=training.margin, regularisation=training.regularisation),
-                optim=OptimConfig(
-                    epochs=training.epochs, batch=training.batch, lr=training.learning_rate, trainable=trained
-                ),
-                seed=training.seed,
-                out=str(folder),
-                device=str(self.bank.networks.device),
-            ),
+            replace(config, model=replace(config.model, start=str(folder / "start")), out=str(folder)),
             resume=False,
             report=lambda fact: self.tell(fact) if isinstance(fact, str) else None,
         )
         if outcome.stopped:  # the trainer catches Ctrl-C to write a checkpoint; here it ends everything
             raise KeyboardInterrupt
+
+    def _config(self, row: ViSiLConfig, training: ShortTraining) -> TrainConfig:
+        files = self.bank.videos.learning_files
+        if len(files) < 4:
+            raise UsageError(
+                f"training needs at least 4 videos to learn from, found {len(files)}: give --training"
+            )
+        trained: tuple[Part, ...] = ("attention", "comparator") if row.comparator else ("attention",)
+        return TrainConfig(
+            data=DataConfig(
+                videos=tuple(files),
+                held_out=0.2,
+                window=training.window,
+                triplets=training.triplets,
+                words=200,
+                cache=str(self.cache),
+            ),
+            model=ModelConfig(name=row.name, attention=None, comparator=None),
+            loss=LossConfig(margin=training.margin, regularisation=training.regularisation),
+            optim=OptimConfig(
+                epochs=training.epochs, batch=training.batch, lr=training.learning_rate, trainable=trained
+            ),
+            seed=training.seed,
+            device=str(self.bank.networks.device),
+        )
 
     def _start(self, row: ViSiLConfig, fps: float) -> ViSiL:
         """The row on the benchmark's backbone, with the whitening of the videos to learn from."""

@@ -18,6 +18,7 @@ from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.config import DataConfig, TrainConfig
 from visil.training.distributed import Processes
+from visil.training.feature_footage import FeatureFootage
 from visil.training.footage import Footage, SomeFootage
 from visil.training.hard_negatives import Miner, footage_words, related_groups
 from visil.training.pools import AnnotatedPool, ArtificialPool, Pool, Related
@@ -108,7 +109,11 @@ def split(
         ]
         for own in numbered
     ]
-    return Split(SomeFootage(footage, parts[0]), SomeFootage(footage, parts[1]), found[0], found[1])
+    learned, held_out = (
+        footage.some(part) if isinstance(footage, FeatureFootage) else SomeFootage(footage, part)
+        for part in parts
+    )
+    return Split(learned, held_out, found[0], found[1])
 
 
 def triplet_sampler(

@@ -129,12 +129,7 @@ class SnippetEmbedder:
         if video in self._kept:
             self._kept.move_to_end(video)
             return self._kept[video]
-        count = len(self.footage.times(video))
-        parts = [
-            self._frozen_vectors(self.footage.images(video, range(start, min(start + FRAMES, count))))
-            for start in range(0, count, FRAMES)
-        ]
-        vectors = torch.cat(parts)
+        vectors = self._video_vectors(video)
         if torch.is_autocast_enabled(vectors.device.type):
             vectors = vectors.half()
         self._kept[video] = vectors
@@ -143,14 +138,22 @@ class SnippetEmbedder:
             self._size -= self._kept.popitem(last=False)[1].nbytes
         return vectors
 
-    def _frozen_vectors(self, images: Tensor) -> Tensor:
-        parts = []
-        for some in images.split(FRAMES):
-            vectors = self.model.region_vectors(some)
-            if not self.whitening_learns and self.model.whitening is not None:
-                vectors = self.model.whitening(vectors)
-            parts.append(vectors.float())
+    def _video_vectors(self, video: int) -> Tensor:
+        """All of a video, as far as nothing learns."""
+        count = len(self.footage.times(video))
+        parts = [
+            self._frozen_vectors(self.footage.images(video, range(start, min(start + FRAMES, count))))
+            for start in range(0, count, FRAMES)
+        ]
         return torch.cat(parts)
+
+    def _frozen_vectors(self, images: Tensor) -> Tensor:
+        return torch.cat([self._whitened(self.model.region_vectors(some)) for some in images.split(FRAMES)])
+
+    def _whitened(self, vectors: Tensor) -> Tensor:
+        if not self.whitening_learns and self.model.whitening is not None:
+            vectors = self.model.whitening(vectors)
+        return vectors.float()
 
 
 def _room(device: torch.device) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
+from visil.training.feature_footage import FeatureFootage
 from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords, layer_vectors
 from visil.training.segments import SegmentPair, Span
 
@@ -187,6 +188,8 @@ def footage_words(
 
 def _vectors(model: ViSiL, footage: Footage, video: int, positions: Sequence[int]) -> list[Tensor]:
     """Each layer's vectors of some frames; of a long video never all pictures are in memory."""
+    if isinstance(footage, FeatureFootage):
+        return list(footage.vectors(video)[list(positions)].unbind(dim=1))
     parts = [
         layer_vectors(model, footage.images(video, positions[start : start + CHUNK]))
         for start in range(0, len(positions), CHUNK)

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from visil.errors import ModelError
 from visil.model.backbones.efficientnet_lite import EfficientNetLite
+from visil.model.backbones.i3d import FILE as I3D_FILE
+from visil.model.backbones.i3d import I3D
 from visil.model.backbones.resnet import ResNet50
 from visil.model.backbones.weights import WeightSource
 
@@ -46,7 +48,7 @@ def stage_maps(backbone: Backbone, frames: Tensor) -> list[Tensor]:
 class BackboneSpec:
     """A backbone by name: how to build it, and where its weights come from."""
 
-    build: Callable[[], ResNet50 | EfficientNetLite]
+    build: Callable[[], ResNet50 | EfficientNetLite | I3D]
     weights: WeightSource
 
 
@@ -73,17 +75,22 @@ BACKBONES: dict[str, BackboneSpec] = {
     ),
 }
 
+OF_WINDOWS: dict[str, BackboneSpec] = {"i3d": BackboneSpec(I3D, WeightSource(file=I3D_FILE))}
+"""Networks that read windows of many frames: models compare their features, but embed no frames."""
+
 
 def backbone_spec(name: str) -> BackboneSpec:
     """The backbone called ``name``."""
     try:
-        return BACKBONES[name]
+        return (BACKBONES | OF_WINDOWS)[name]
     except KeyError:
         raise ModelError(f"unknown backbone {name!r}: choose one of {', '.join(BACKBONES)}") from None
 
 
 __all__ = [
     "BACKBONES",
+    "I3D",
+    "OF_WINDOWS",
     "Backbone",
     "BackboneSpec",
     "EfficientNetLite",

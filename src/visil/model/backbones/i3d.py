@@ -87,7 +87,7 @@ class I3D(nn.Module):
 
     unused_keys = ("logits.conv3d.weight", "logits.conv3d.bias")
     """In the checkpoint, but of the classifier that is not built here."""
-    channels = 1024
+    channels: tuple[int, ...] = (1024,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,6 +126,13 @@ class I3D(nn.Module):
                 x = max_pool(x, (2, 2, 2), (2, 2, 2))
             x = self.get_submodule(f"Mixed_{name}")(x)
         return x
+
+    def stages(self, images: Tensor) -> list[Tensor]:  # noqa: ARG002
+        """Not of frames: :meth:`features` reads windows."""
+        raise ModelError(
+            "I3D reads windows of a video at its own rate, not single frames: such a model compares features, which "
+            "visil tables --i3d-weights makes"
+        )
 
     @torch.inference_mode()
     def features(self, frames: Tensor, *, clip: int = CLIP) -> Tensor:

@@ -15,7 +15,12 @@ Left open there, and chosen here:
 - λ is ``regularisation`` times the mean of the query's power over all frequencies, so that it means the same for
   queries of any length.
 - Both videos are padded with zeros to a power of two of at least X + Y frames, so that no frames meet across the ends;
-  all frequencies are kept, and nothing is quantised.
+  all frequencies are kept.
+- Targets are product-quantised in the Fourier domain, queries are not, as published: a video's spectrum, over a power
+  of two of at least its own length, is one vector of real and imaginary parts for each frequency; its channels are cut
+  into ``codes`` parts, each the nearest of 256 words (fewer where there are few vectors to learn from) that k-means
+  finds in the spectra of the training videos. One codebook serves all frequencies, of vectors of unit length, and the
+  length is kept beside the codes. Not there: the published invariance of the words to a change of phase.
 - Responses are divided by the query's response to itself: a video has 1 with itself.
 - Frames are taken as evenly spaced; shifts are in frames.
 """
@@ -23,6 +28,8 @@ Left open there, and chosen here:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,58 +39,126 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
+from visil.paper.baselines.triplets import TripletSource
 
 BATCH_CELLS = 1 << 23
 """Values of padded targets that are transformed at once (32 MB)."""
 
 TINY = 1e-12
 
+CODES = 64
+"""Bytes of a frequency's code, at most."""
 
-class CTE(ComparedSystem[Tensor]):
-    """Circulant temporal encoding over one vector for each frame."""
+BITS = 8
+"""Of each part of a code."""
+
+LEARNED_FROM = 1 << 17
+"""Frequencies that the words are learned from, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A video as a query, exact, and as a target, in codes."""
+
+    frames: Tensor
+    """[T, C]."""
+    codes: NDArray[np.uint8] | None = None
+    """Of each frequency, [frequencies, codes]; None: nothing is quantised."""
+    lengths: NDArray[np.float32] | None = None
+    """Length of each frequency's vector."""
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+class CTE(ComparedSystem[Encoded]):
+    """Circulant temporal encoding over one vector for each frame; ``codes`` = 0 quantises nothing."""
 
     name = "CTE"
     reads = "imac+pca"
 
-    def __init__(self, regularisation: float = 0.1) -> None:
+    def __init__(self, regularisation: float = 0.1, *, codes: int = CODES) -> None:
         if not regularisation > 0:
             raise UsageError(f"regularisation must be above 0, not {regularisation}")
-        self.regularisation = regularisation
+        if codes < 0:
+            raise UsageError(f"codes must be 0 or more, not {codes}")
+        self.regularisation, self.codes = regularisation, codes
+        self.learns = codes > 0
+        self.quantiser_: Any = None  # faiss.ProductQuantizer, which has no types
 
-    def describe(self, video: VideoFeatures) -> Tensor:
-        """The frame vectors, [T, C]."""
-        return frame_vectors(video)
+    def learn(
+        self,
+        videos: Sequence[VideoFeatures],
+        *,
+        seed: int = 0,
+        triplets: TripletSource | None = None,  # noqa: ARG002
+    ) -> None:
+        """Learn the words of the codes."""
+        if not self.codes:
+            return
+        if not videos:
+            raise UsageError("CTE learns its codes from at least one video, got none")
+        spectra = np.concatenate([_directions(spectrum_of(frame_vectors(video)))[0] for video in videos])
+        if len(spectra) > LEARNED_FROM:
+            spectra = spectra[np.random.default_rng(seed).choice(len(spectra), LEARNED_FROM, replace=False)]
+        self.quantiser_ = _quantiser(spectra, self.codes)
 
-    def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
+    def describe(self, video: VideoFeatures) -> Encoded:
+        """The frame vectors, and their spectrum in codes."""
+        return self.encoded(frame_vectors(video))
+
+    def encoded(self, frames: Tensor) -> Encoded:
+        """Frame vectors [T, C] as query and target."""
+        if not self.codes:
+            return Encoded(frames)
+        if self.quantiser_ is None:
+            raise UsageError("CTE has no codes yet: let it learn from some videos first")
+        directions, lengths = _directions(spectrum_of(frames))
+        if directions.shape[1] != self.quantiser_.d:
+            raise UsageError(
+                f"these codes are for {self.quantiser_.d // 2} channels, got {directions.shape[1] // 2}"
+            )
+        return Encoded(frames, self.quantiser_.compute_codes(directions), lengths)
+
+    def decoded(self, video: Encoded) -> Tensor:
+        """A target's frame vectors, as far as the codes have kept them: [T, C]."""
+        if video.codes is None or video.lengths is None:
+            return video.frames
+        kept = self.quantiser_.decode(video.codes) * video.lengths[:, None]
+        return frames_of(kept, len(video)).to(video.frames)
+
+    def scores(self, query: Encoded, targets: Sequence[Encoded]) -> ScoreArray:
         """Largest response over all shifts, for each target."""
         return self._peaks(query, targets)[0]
 
-    def align(self, query: Tensor, target: Tensor) -> tuple[int, float]:
+    def align(self, query: Encoded, target: Encoded) -> tuple[int, float]:
         """The best shift, target frame less query frame, and its score."""
         scores, shifts = self._peaks(query, [target])
         return int(shifts[0]), float(scores[0])
 
-    def mean(self, query: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
+    def mean(self, query: Encoded, neighbours: Sequence[Encoded]) -> Encoded:
         """The query's frames averaged with the neighbours' at their best shift; where one has none, it adds nothing."""
         _, shifts = self._peaks(query, neighbours)
-        total = query.clone()
+        total = query.frames.clone()
         for neighbour, shift in zip(neighbours, shifts.tolist(), strict=True):
             start, stop = max(0, -shift), min(len(query), len(neighbour) - shift)
-            total[start:stop] += neighbour[start + shift : stop + shift].to(total)
-        return total / (1 + len(neighbours))
+            total[start:stop] += self.decoded(neighbour)[start + shift : stop + shift].to(total)
+        return Encoded(total / (1 + len(neighbours)))
 
     @torch.inference_mode()
-    def _peaks(self, query: Tensor, targets: Sequence[Tensor]) -> tuple[ScoreArray, NDArray[np.int64]]:
+    def _peaks(self, query: Encoded, targets: Sequence[Encoded]) -> tuple[ScoreArray, NDArray[np.int64]]:
         """Score and shift of each target's largest response."""
         scores, shifts = np.zeros(len(targets)), np.zeros(len(targets), np.int64)
         sizes = [1 << (len(query) + len(target) - 1).bit_length() for target in targets]
         for size in set(sizes):
             alike = [i for i, other in enumerate(sizes) if other == size]
-            step = max(1, BATCH_CELLS // (size * query.shape[1]))
-            filtered, self_response = self._filter(query, size)
+            step = max(1, BATCH_CELLS // (size * query.frames.shape[1]))
+            filtered, self_response = self._filter(query.frames, size)
             for start in range(0, len(alike), step):
                 chosen = alike[start : start + step]
-                values, places = _responses(filtered, len(query), [targets[i] for i in chosen], size)
+                values, places = _responses(
+                    filtered, len(query), [self.decoded(targets[i]) for i in chosen], size
+                )
                 scores[chosen] = values / self_response
                 shifts[chosen] = places
         return scores, shifts
@@ -127,3 +202,39 @@ def _responses(
 
 def _real(vectors: Tensor) -> torch.dtype:
     return torch.float64 if vectors.dtype == torch.float64 else torch.float32
+
+
+# ---------------------------------------------------------------------- codes
+
+
+def spectrum_of(frames: Tensor) -> NDArray[np.float32]:
+    """Frames [T, C] over a power of two as [frequencies, 2 C]: real and imaginary part of each channel side by side."""
+    size = 1 << (len(frames) - 1).bit_length()
+    spectrum = torch.fft.rfft(frames.float().T.contiguous(), n=size).T
+    return torch.view_as_real(spectrum.contiguous()).flatten(1).cpu().numpy()
+
+
+def frames_of(spectrum: NDArray[np.float32], length: int) -> Tensor:
+    """Back to ``length`` frames [T, C]."""
+    size = 1 << (length - 1).bit_length()
+    pairs = torch.from_numpy(np.ascontiguousarray(spectrum)).unflatten(1, (-1, 2))
+    return torch.fft.irfft(torch.view_as_complex(pairs.contiguous()).T.contiguous(), n=size).T[:length]
+
+
+def _directions(spectrum: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Vectors of unit length, and how long they were."""
+    lengths = np.linalg.norm(spectrum, axis=1)
+    return spectrum / np.maximum(lengths, TINY)[:, None].astype(np.float32), lengths.astype(np.float32)
+
+
+def _quantiser(vectors: NDArray[np.float32], most: int) -> Any:
+    """A product quantiser of ``most`` parts, or as many below as divide the channels."""
+    import faiss
+
+    width = vectors.shape[1]
+    parts = next(count for count in range(min(most, width // 2), 0, -1) if width % (2 * count) == 0)
+    bits = max(1, min(BITS, len(vectors).bit_length() - 1))
+    quantiser = faiss.ProductQuantizer(width, parts, bits)
+    quantiser.cp.min_points_per_centroid = 1  # few points are a small collection, not a mistake to warn of
+    quantiser.train(np.ascontiguousarray(vectors))
+    return quantiser

@@ -1,13 +1,13 @@
 """DML (Kordopatis-Zilos et al. 2017): near-duplicate retrieval by a learned embedding of the whole video.
 
-As published: a frame's vector is its layers' maxima one after the other (early fusion: iMAC); each frame vector is
-brought to zero mean and unit length, a video's vector is their mean, brought to the same; three fully connected layers
-with tanh (2000, 1000 and 500 wide in the released code), ℓ2; triplet loss on squared Euclidean distances with margin 1
-and weight decay 1e-5; Adam.
+As published (paper, and the released MKLab-ITI/ndvr-dml): a frame's vector is its layers' maxima one after the other
+(early fusion: iMAC); each frame vector is brought to zero mean and unit length, a video's vector is their mean, brought
+to the same; three fully connected layers with tanh (2000, 1000 and 500 wide), ℓ2; triplet loss on squared Euclidean
+distances with margin 1, batches of 1,000 triplets, weight decay 1e-5; Adam at 1e-5.
 
-Chosen here: triplets from features alone (:mod:`visil.paper.baselines.triplets`) and, besides the mined negative, the
-hardest video of the batch; a larger learning rate for far fewer steps; the training videos' mean vector is taken off
-first, which the first layer would learn, only slowly. The score is the cosine, which orders as the distance does.
+Chosen here: the triplets are ViSiL's (:mod:`visil.paper.baselines.triplets`), so that anchors, positives and negatives
+are snippets; the training videos' mean vector is taken off first, which the first layer would learn, only slowly. The
+score is the cosine, which orders as the distance does.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
-from visil.paper.baselines.triplets import FeatureTriplets
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked, needed
+from visil.paper.baselines.triplets import TripletSource
 
 LAYERS = (2000, 1000, 500)
 MARGIN = 1.0
@@ -33,7 +33,7 @@ WEIGHT_DECAY = 1e-5
 class DML(ComparedSystem[Tensor]):
     """One unit vector for a video, learned so that copies lie near each other."""
 
-    learns = True
+    learns = by_triplets = True
 
     def __init__(
         self,
@@ -41,40 +41,45 @@ class DML(ComparedSystem[Tensor]):
         reads: str = "imac",
         *,
         layers: Sequence[int] = LAYERS,
-        steps: int = 300,
-        batch: int = 64,
-        learning_rate: float = 2e-4,
+        triplets: int = 20_000,
+        epochs: int = 100,
+        batch: int = 1000,
+        learning_rate: float = 1e-5,
     ) -> None:
-        if not layers or steps < 1 or batch < 1:
-            raise UsageError(f"DML needs layers, steps and a batch, got {list(layers)}, {steps} and {batch}")
-        self.name, self.reads = name, reads
-        self.layers, self.steps, self.batch = tuple(layers), steps, batch
+        if not layers or triplets < 1 or epochs < 1 or batch < 1:
+            raise UsageError(
+                f"DML needs layers, triplets, epochs and a batch, got {list(layers)}, {triplets}, {epochs} and {batch}"
+            )
+        self.name, self.reads, self.layers = name, reads, tuple(layers)
+        self.triplets, self.epochs, self.batch = triplets, epochs, batch
         self.learning_rate = learning_rate
         self.network_: Embedding | None = None
 
     @torch.inference_mode(False)
     @torch.enable_grad()
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Train the embedding on triplets drawn from the videos' frames."""
-        source = FeatureTriplets([checked(video) for video in videos], seed=seed)
-        vectors = [video_vector(video) for video in source.videos]
+    def learn(
+        self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
+    ) -> None:
+        """Train the embedding on video vectors of triplets, which are drawn once and shuffled every epoch."""
+        source = needed(triplets, self.name)
+        mean = torch.stack([video_vector(checked(video)) for video in videos]).mean(dim=0)
+        drawn = torch.stack([_vectors(source) for _ in range(self.triplets)]).to(mean.device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = Embedding(torch.stack(vectors).mean(dim=0), self.layers).to(vectors[0].device)
+            network = Embedding(mean, self.layers).to(mean.device)
         optimizer = torch.optim.Adam(
             network.parameters(), lr=self.learning_rate, weight_decay=WEIGHT_DECAY, foreach=True
         )
-        for _ in range(self.steps):
-            drawn = [source.draw() for _ in range(self.batch)]
-            anchors, positives, negatives = (
-                network(torch.stack([video_vector(part) for part in parts]))
-                for parts in zip(*((d.anchor, d.positive, d.negative) for d in drawn), strict=True)
-            )
-            numbers = torch.tensor([d.video for d in drawn], device=anchors.device)
-            loss = triplet_loss(anchors, positives, hardest(anchors, positives, negatives, numbers))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+        shuffled = torch.Generator().manual_seed(seed)
+        for _ in range(self.epochs):
+            for some in torch.randperm(len(drawn), generator=shuffled).split(self.batch):
+                anchor, positive, negative = (
+                    network(drawn[some].flatten(0, 1)).unflatten(0, (-1, 3)).unbind(1)
+                )
+                loss = triplet_loss(anchor, positive, negative)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
         self.network_ = network.eval()
 
     @torch.inference_mode()
@@ -125,15 +130,10 @@ def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: flo
     return F.relu(nearer - farther + margin).mean()
 
 
-def hardest(anchors: Tensor, positives: Tensor, negatives: Tensor, numbers: Tensor) -> Tensor:
-    """For each anchor, its own negative or the positive of another video in the batch, whichever is nearer: [B, D].
-
-    ``numbers`` [B] says which video each anchor is of.
-    """
-    others = (anchors @ positives.T).masked_fill(numbers[:, None] == numbers[None, :], -torch.inf)
-    nearest = others.max(dim=1)
-    own = (anchors * negatives).sum(dim=1)
-    return torch.where((nearest.values > own)[:, None], positives[nearest.indices], negatives)
+def _vectors(source: TripletSource) -> Tensor:
+    """The next triplet as three video vectors, [3, C]."""
+    drawn = source.draw()
+    return torch.stack([video_vector(part) for part in (drawn.anchor, drawn.positive, drawn.negative)])
 
 
 def _normalised(vectors: Tensor) -> Tensor:

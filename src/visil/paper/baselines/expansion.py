@@ -21,6 +21,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.system import ComparedSystem, ScoreArray
+from visil.paper.baselines.triplets import TripletSource
 
 Description = TypeVar("Description")
 
@@ -45,11 +46,13 @@ class QE(ComparedSystem[Description]):
             raise UsageError(f"neighbours must be at least 1, not {neighbours}")
         self.system, self.neighbours = system, neighbours
         self.name = f"{system.name}+QE"
-        self.reads, self.learns = system.reads, system.learns
+        self.reads, self.learns, self.by_triplets = system.reads, system.learns, system.by_triplets
 
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
+    def learn(
+        self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
+    ) -> None:
         """Let the system learn."""
-        self.system.learn(videos, seed=seed)
+        self.system.learn(videos, seed=seed, triplets=triplets)
 
     def describe(self, video: VideoFeatures) -> Description:
         """As the system does."""

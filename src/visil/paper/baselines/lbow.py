@@ -20,6 +20,7 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
+from visil.paper.baselines.triplets import TripletSource
 from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords
 
 
@@ -37,7 +38,13 @@ class LBoW(ComparedSystem[Bag]):
         self._targets: list[Bag] = []
         self._index: BagIndex | None = None
 
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
+    def learn(
+        self,
+        videos: Sequence[VideoFeatures],
+        *,
+        seed: int = 0,
+        triplets: TripletSource | None = None,  # noqa: ARG002
+    ) -> None:
         """Learn a codebook for each layer from all frames of these videos."""
         if not videos:
             raise UsageError("LBoW learns its codebooks from at least one video, got none")

@@ -10,6 +10,7 @@ from typing import Any
 
 from visil.errors import UsageError
 from visil.paper.baselines.frame_features import FRAME_SYSTEMS
+from visil.paper.baselines.lamv import LamvTraining
 from visil.paper.baselines.system import ComparedSystem
 from visil.paper.baselines.visil_systems import NAMES as VISIL_NAMES
 from visil.paper.baselines.visil_systems import ViSiLSystem, visil_system
@@ -28,6 +29,14 @@ MODULES: dict[str, str] = {
     "VReL": "vrel",
 }
 """Methods of other papers, and the module that each is in, as a class of the same name."""
+
+QUICK: dict[str, dict[str, Any]] = {
+    "DML": {"triplets": 200, "epochs": 50, "batch": 64, "learning_rate": 2e-4},
+    "VReL": {"steps": 200, "batch": 16},
+    "LAMV": {"training": LamvTraining(steps=60, rate=0.05)},
+}
+"""Options of a short training, where the defaults are those of the methods' papers."""
+QUICK |= {f"{name}+QE": QUICK[name] for name in ("DML", "LAMV")}
 
 EXPANDED = ("CTE", "TMK", "LAMV", "DML")
 """Systems that average query expansion (QE) is offered for: their descriptions have a mean."""

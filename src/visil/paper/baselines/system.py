@@ -19,6 +19,7 @@ from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
+from visil.paper.baselines.triplets import TripletSource
 
 Description = TypeVar("Description")
 
@@ -38,6 +39,8 @@ class ComparedSystem(ABC, Generic[Description]):
     """Which features it takes, by their name in :mod:`visil.paper.feature_kinds`."""
     learns: bool = False
     """Whether :meth:`learn` does anything."""
+    by_triplets: bool = False
+    """Whether it is triplets that it learns from."""
     collection_wide: bool = False
     """Whether a score depends on all targets, not on two videos alone."""
 
@@ -56,8 +59,10 @@ class ComparedSystem(ABC, Generic[Description]):
         """Where it computes."""
         return torch.device("cpu")
 
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Fit what has to be fitted, on videos that are not evaluated on."""
+    def learn(
+        self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
+    ) -> None:
+        """Fit what has to be fitted, on videos that are not evaluated on; a system with ``by_triplets``, on those."""
 
     @abstractmethod
     def describe(self, video: VideoFeatures) -> Description:
@@ -75,3 +80,10 @@ def checked(video: VideoFeatures) -> Tensor:
             f"{video.path or 'a video'}: its features contain NaN or infinity: extract them again"
         )
     return video.vectors
+
+
+def needed(triplets: TripletSource | None, name: str) -> TripletSource:
+    """The triplets, once they are known to be there."""
+    if triplets is None:
+        raise UsageError(f"{name} learns from triplets: give videos to train on (--training)")
+    return triplets

@@ -14,7 +14,9 @@ Left open there, and chosen here:
 - Periods are in seconds: 2731, 4391, 9767 and 14653 frames of the published code (facebookresearch/videoalignment) at
   its 15 frames a second; β = 32 and 16 frequencies, 0 to 15, as in its examples.
 - The score is max_δ K(x, y; δ) / √(K(x, x; 0) K(y, y; 0)), at most 1 and 1 for a video with itself, one norm for all
-  periods together. The published variants that normalise each frequency are left out.
+  periods together; where frequencies are normalised that norm is a constant, and the order that of the published code.
+- :func:`normalised` has that code's normalisations: ``freq``, which is Poullot's and the default here, ``feat`` and
+  ``feat_freq``, which are those of LAMV; ``matrix`` leaves the sums as they are.
 - δ runs in steps of ``step`` seconds over all shifts at which the videos overlap.
 """
 
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -36,6 +39,12 @@ from visil.paper.baselines.system import ComparedSystem, ScoreArray
 PERIODS = (2731 / 15, 4391 / 15, 9767 / 15, 14653 / 15)
 """Seconds."""
 
+Normalisation = Literal["matrix", "freq", "feat", "feat_freq"]
+"""As the published code calls them."""
+
+EPSILON = 1e-8
+"""Keeps lengths of nothing finite, as there."""
+
 BATCH = 64
 """Targets compared at once."""
 
@@ -48,7 +57,7 @@ class KernelDescription:
     """A video as its frames' sums under each frequency; coefficients of the kernel are not in it."""
 
     sums: Tensor
-    """Σ_t x_t exp(2π i n t / T), complex [periods, frequencies, C]."""
+    """Σ_t x_t exp(2π i n t / T), complex [periods, frequencies, C], normalised."""
     powers: Tensor
     """Squared length of each sum, float64 [periods, frequencies]."""
     start: float
@@ -71,10 +80,16 @@ class TMK(ComparedSystem[KernelDescription]):
         frequencies: int = 16,
         beta: float = 32.0,
         step: float = 0.5,
+        normalisation: Normalisation = "freq",
     ) -> None:
+        if normalisation not in get_args(Normalisation):
+            raise UsageError(
+                f"unknown normalisation {normalisation!r}: choose one of {', '.join(get_args(Normalisation))}"
+            )
         if not periods or min(periods) <= 0 or frequencies < 1 or not beta > 0 or not step > 0:
             raise UsageError("periods, frequencies, beta and step must be above 0")
         self.periods, self.frequencies, self.step = tuple(periods), frequencies, step
+        self.normalisation = normalisation
         self.coefficients = torch.from_numpy(von_mises(beta, frequencies)).repeat(len(self.periods), 1)
 
     def describe(self, video: VideoFeatures) -> KernelDescription:
@@ -102,7 +117,7 @@ class TMK(ComparedSystem[KernelDescription]):
             turn = torch.polar(torch.ones_like(self._rates()), -self._rates() * shift).to(total)
             total = total + neighbour.sums.to(total) * turn[:, :, None] / self._norm(neighbour)
         total = total / (1 + len(neighbours))
-        return KernelDescription(total, _powers(total), query.start, query.end)
+        return KernelDescription(total, powers(total), query.start, query.end)
 
     def weighed(self, pairs: Tensor, shifts: Tensor) -> Tensor:
         """K from the products of two descriptions [B, periods, frequencies] at shifts float64 [S]: [B, S]."""
@@ -120,14 +135,17 @@ class TMK(ComparedSystem[KernelDescription]):
         return torch.from_numpy(numbers * self.step).to(device), torch.from_numpy(overlap).to(device)
 
     def _described(self, vectors: Tensor, times: Tensor) -> KernelDescription:
+        sums = normalised(self.raw_sums(vectors, times), self.coefficients, self.normalisation)
+        return KernelDescription(sums, powers(sums), float(times[0]), float(times[-1]))
+
+    def raw_sums(self, vectors: Tensor, times: Tensor) -> Tensor:
+        """Σ_t x_t exp(2π i n t / T) of vectors [T, C] at times [T], complex [periods, frequencies, C]."""
         real = torch.float64 if vectors.dtype == torch.float64 else torch.float32
         times = times.to(vectors.device, torch.float64)
-        angles = (
-            self._rates().to(times.device)[:, :, None] * times
-        )  # in float64: times are long, periods short
+        # The angles in float64: times are long, periods short.
+        angles = self._rates().to(times.device)[:, :, None] * times
         vectors = vectors.to(real)
-        sums = torch.complex(angles.cos().to(real) @ vectors, angles.sin().to(real) @ vectors)
-        return KernelDescription(sums, _powers(sums), float(times[0]), float(times[-1]))
+        return torch.complex(angles.cos().to(real) @ vectors, angles.sin().to(real) @ vectors)
 
     @torch.inference_mode()
     def _peaks(
@@ -174,5 +192,25 @@ def products(query: KernelDescription, targets: Sequence[KernelDescription]) -> 
     return torch.einsum("pfc,bpfc->bpf", query.sums.conj(), stacked)
 
 
-def _powers(sums: Tensor) -> Tensor:
-    return sums.abs().double().square().sum(dim=-1)
+def normalised(sums: Tensor, coefficients: Tensor, how: Normalisation) -> Tensor:
+    """Sums [..., periods, frequencies, C] under the kernel's coefficients [periods, frequencies], normalised.
+
+    ``feat``: each frequency's cosines and its sines are vectors of unit length. ``freq``: each channel has unit power
+    over all frequencies, weighted by their coefficients. ``feat_freq``: one after the other.
+    """
+    if how.startswith("feat"):
+        sums = torch.complex(_unit(sums.real), _unit(sums.imag))
+    if how.endswith("freq"):
+        weights = coefficients.to(sums.device, sums.real.dtype)[..., None]
+        power = (weights * (sums.real.square() + sums.imag.square())).sum(dim=-2, keepdim=True)
+        sums = sums / (power + EPSILON).sqrt()
+    return sums
+
+
+def powers(sums: Tensor) -> Tensor:
+    """Squared length of each sum, float64 [..., periods, frequencies]."""
+    return (sums.real.double().square() + sums.imag.double().square()).sum(dim=-1)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    return vectors / (vectors.square().sum(dim=-1, keepdim=True) + EPSILON).sqrt()

@@ -1,132 +1,151 @@
-"""Triplets made from features alone: what the learned baselines train on where only vectors are at hand.
+"""The triplets that ViSiL learns from, as features of another kind: what DML, VReL and LAMV are trained on.
 
-A positive is a part of the anchor's video whose vectors were disturbed as an edit of the pictures would: all frames
-shifted the same way (a filter, a logo), each frame a little more (compression), a share of another video mixed in (a
-picture beside or behind), frames dropped or repeated. Chosen here; the methods' own papers use annotated pairs.
+Anchor, positive and negative are those of ``visil train`` (:mod:`visil.training.triplets`): the same pools, the same
+hard negatives, the same edited pictures in the same order for the same seed. Only the vectors differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-import numpy as np
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from visil.errors import UsageError
+from visil.model.whitening import Whitening
+from visil.training.snippets import Snippet
+from visil.training.triplets import Triplet
+from visil.training.videos import Sampler
 
-HARD = 10
-"""Most similar other videos that an anchor's negative is drawn from."""
+TOGETHER = 8
+"""Triplets embedded at once."""
 
-TOO_ALIKE = 0.8
-"""Cosine of two videos' centred mean vectors above which they may share footage, and are no negatives."""
-
-
-@dataclass(frozen=True)
-class Edits:
-    """How strongly positives are disturbed; each draw takes a share of these between none and all."""
-
-    shift: float = 0.5
-    """Length of what is added to every vector of a video alike, the vectors being of length 1."""
-    noise: float = 0.3
-    """Length of what is added to each vector by itself."""
-    mix: float = 0.3
-    """Share of another video's vectors."""
-    fast: float = 2.0
-    """Most that a part is sped up or slowed down."""
+REMEMBERED = 1 << 30
+"""Bytes of triplets kept, so that what is drawn again is not embedded again."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """One triplet, vectors [t, R, C] each; ``video`` and ``other`` are the numbers of the two videos."""
+    """One triplet, vectors [t, R, C] each."""
 
     anchor: Tensor
     positive: Tensor
     negative: Tensor
-    video: int
-    other: int
+    shift: float | None = None
+    """Seconds that the shared footage is later in the positive than in the anchor; None: not known, or not one."""
+    step: float = 1.0
+    """Seconds from a frame to the next."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.anchor.nbytes + self.positive.nbytes + self.negative.nbytes
 
 
-class FeatureTriplets:
-    """Draws triplets from videos [T, R, C] for ever; the same seed, the same triplets.
+class TripletSource(Protocol):
+    """Gives triplets for ever."""
 
-    Hard negatives are mined: one of the other videos most like the anchor's by the cosine of their mean vectors, less
-    the mean of all videos, unless so alike that they may share footage.
+    def draw(self) -> Drawn:
+        """The next one."""
+
+
+class SnippetEmbedding(Protocol):
+    """Snippets to vectors, as :class:`visil.training.embedding.SnippetEmbedder` does."""
+
+    def pictures(self, snippet: Snippet) -> Tensor | None:
+        """What has to be read first."""
+
+    def __call__(self, snippets: Sequence[Snippet], pictures: Sequence[Tensor | None]) -> list[Tensor]:
+        """Vectors [T, R, C] of each snippet."""
+
+
+class SnippetTriplets:
+    """A sampler's triplets, epoch after epoch; after ``epochs`` of them from the first again.
+
+    ``step`` is the time between two frames. :meth:`whitened` gives the same triplets under a whitening, from vectors
+    that are embedded once for both.
     """
 
     def __init__(
-        self, videos: Sequence[Tensor], *, seed: int = 0, longest: int = 64, edits: Edits | None = None
+        self, sampler: Sampler, embed: SnippetEmbedding, *, step: float = 1.0, epochs: int = 100
     ) -> None:
-        if len(videos) < 2:
-            raise UsageError(f"learning needs at least 2 videos, got {len(videos)}")
-        if len({video.shape[1:] for video in videos}) != 1:
-            raise UsageError("videos to learn from must all have the same regions and channels")
-        # Autograd refuses tensors made in inference mode.
-        self.videos = [video.clone() if video.is_inference() else video for video in videos]
-        self.longest = longest
-        self.edits = edits or Edits()
-        self.negatives = hard_negatives(videos)
-        self._rng = np.random.default_rng(seed)
+        if epochs < 1:
+            raise UsageError(f"triplets are drawn from 1 epoch or more, not {epochs}")
+        self._sampler, self._embed, self._step, self._epochs = sampler, embed, step, epochs
+        self._kept: list[Drawn] = []
+        self._bytes = 0
+        self._endless = self.drawn()
 
     def draw(self) -> Drawn:
-        """The next triplet; anchor and positive share at least half of the shorter one's time."""
-        number = int(self._rng.integers(len(self.videos)))
-        other = int(self._rng.choice(self.negatives[number]))
-        video, foreign = self.videos[number].float(), self.videos[other].float()
-        length = int(self._rng.integers(min(4, len(video)), min(self.longest, len(video)) + 1))
-        start = int(self._rng.integers(len(video) - length + 1))
-        moved = start + int(self._rng.integers(-(length // 2), length // 2 + 1))
-        moved = min(max(moved, 0), len(video) - length)
-        negative = self.part(foreign)
-        return Drawn(
-            video[start : start + length],
-            self.edited(video[moved : moved + length], foreign),
-            self.edited(negative, video) if self._rng.random() < 0.5 else negative,
-            number,
-            other,
+        """The next triplet."""
+        return next(self._endless)
+
+    def whitened(self, whitening: Whitening | None) -> TripletSource:
+        """The same triplets from the first one on, their vectors whitened."""
+        return _Whitened(self.drawn(), whitening)
+
+    def drawn(self) -> Iterator[Drawn]:
+        """All triplets from the first one on, again and again."""
+        while True:
+            place = 0
+            for triplets in self._batches():
+                if place + len(triplets) <= len(self._kept):
+                    yield from self._kept[place : place + len(triplets)]
+                else:
+                    yield from self._remembered(self._embedded(triplets), place)
+                place += len(triplets)
+
+    def _batches(self) -> Iterator[list[Triplet]]:
+        for number in range(1, self._epochs + 1):
+            triplets = self._sampler.epoch(number)
+            for start in range(0, len(triplets), TOGETHER):
+                yield triplets[start : start + TOGETHER]
+
+    def _embedded(self, triplets: Sequence[Triplet]) -> list[Drawn]:
+        snippets = [snippet for t in triplets for snippet in (t.anchor, t.positive, t.negative)]
+        vectors = self._embed(snippets, [self._embed.pictures(snippet) for snippet in snippets])
+        found = deque(part.detach() for part in vectors)
+        return [
+            Drawn(
+                *(found.popleft(), found.popleft(), found.popleft()),
+                shift=_in_seconds(common_shift(t.anchor, t.positive), self._step),
+                step=self._step,
+            )
+            for t in triplets
+        ]
+
+    def _remembered(self, batch: list[Drawn], place: int) -> list[Drawn]:
+        size = sum(drawn.size for drawn in batch)
+        if place == len(self._kept) and self._bytes + size <= REMEMBERED:
+            self._kept += batch
+            self._bytes += size
+        return batch
+
+
+class _Whitened:
+    def __init__(self, source: Iterator[Drawn], whitening: Whitening | None) -> None:
+        self._source, self._whitening = source, whitening
+
+    def draw(self) -> Drawn:
+        drawn, whiten = next(self._source), self._whitening
+        if whiten is None:
+            return drawn
+        return replace(
+            drawn,
+            anchor=whiten(drawn.anchor),
+            positive=whiten(drawn.positive),
+            negative=whiten(drawn.negative),
         )
 
-    def part(self, video: Tensor) -> Tensor:
-        """A stretch of a video, of any length up to the longest."""
-        length = int(self._rng.integers(min(4, len(video)), min(self.longest, len(video)) + 1))
-        start = int(self._rng.integers(len(video) - length + 1))
-        return video[start : start + length].float()
 
-    def edited(self, part: Tensor, foreign: Tensor) -> Tensor:
-        """``part`` [t, R, C] disturbed, its vectors as long as before; the number of frames may change."""
-        edits, rng = self.edits, self._rng
-        speed = edits.fast ** rng.uniform(-1, 1)
-        count = max(1, min(self.longest, round(len(part) / speed)))
-        places = np.sort(rng.uniform(0, len(part), count)).astype(np.int64)
-        vectors = part[torch.from_numpy(places).to(part.device)]
-        lengths = vectors.norm(dim=-1, keepdim=True)
-        width = vectors.shape[-1] ** 0.5
-        strength = rng.uniform(0, 1, 3)
-        shift = self._normal((1, *vectors.shape[1:]), part) * (edits.shift * strength[0] / width)
-        noise = self._normal(tuple(vectors.shape), part) * (edits.noise * strength[1] / width)
-        share = edits.mix * strength[2]
-        mixed = (1 - share) * vectors + share * foreign[int(rng.integers(len(foreign)))]
-        return F.normalize(mixed + lengths * (shift + noise), dim=-1) * lengths
-
-    def _normal(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        return torch.from_numpy(self._rng.standard_normal(shape, np.float32)).to(like.device)
+def common_shift(anchor: Snippet, positive: Snippet) -> int | None:
+    """Frames that shared footage is later in the positive, where all of it moved alike; else None."""
+    places = {frame: place for place, frame in enumerate(anchor.frames)}
+    shifts = {place - places[frame] for place, frame in enumerate(positive.frames) if frame in places}
+    return shifts.pop() if len(shifts) == 1 else None
 
 
-def hard_negatives(
-    videos: Sequence[Tensor], few: int = HARD, too_alike: float = TOO_ALIKE
-) -> list[list[int]]:
-    """For each video, the numbers of the ``few`` others most like it, those too alike left out.
-
-    Where all others are too alike, the one least alike: a set of two videos can still be learned from.
-    """
-    means = torch.stack([video.float().mean(dim=(0, 1)) for video in videos])
-    means = F.normalize(means - means.mean(dim=0), dim=-1)
-    alike = (means @ means.T).cpu().numpy()
-    found = []
-    for number, row in enumerate(alike):
-        order = [int(i) for i in np.argsort(-row, kind="stable") if i != number]
-        allowed = [i for i in order if row[i] <= too_alike]
-        found.append(allowed[:few] or order[-1:])
-    return found
+def _in_seconds(frames: int | None, step: float) -> float | None:
+    return None if frames is None else frames * step

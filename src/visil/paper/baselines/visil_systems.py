@@ -2,8 +2,8 @@
 
 :class:`ViSiLSystem` is a finished model and reads what that model embeds. :class:`ViSiLFromFeatures` starts from raw
 L3-iMAC vectors and learns in ``learn`` what its row needs: whitening by PCA, then attention and comparator by the
-paper's losses (Eq. 7 to 9), on triplets made from features alone (:mod:`visil.paper.baselines.triplets`): a
-stand-in, for tables where no trained model is at hand, of what ``visil train`` does with pictures.
+paper's losses (Eq. 7 to 9), on the triplets that the other learned systems get
+(:mod:`visil.paper.baselines.triplets`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from visil.model.formula import Formula
 from visil.model.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V
 from visil.model.similarity import MP_AP, Reduction
 from visil.model.whitening import PCA, Whitening
-from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
-from visil.paper.baselines.triplets import FeatureTriplets
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked, needed
+from visil.paper.baselines.triplets import TripletSource
 
 ROWS: dict[str, ViSiLConfig] = {
     "ViSiL_f": VISIL_F,
@@ -133,13 +133,13 @@ class ViSiLFromFeatures(ComparedSystem[Tensor]):
         video_pool: tuple[Reduction, Reduction] | None = None,
         steps: int = 300,
         learning_rate: float = 1e-3,
-        longest: int = 32,
     ) -> None:
         self.config, self.name, self.reads = config, name or config.name, reads
         self.learns = config.dim is not None  # all rows but ViSiL_f
+        self.by_triplets = config.attention is not None
         self.frame_pool = frame_pool or config.frame_pool
         self.video_pool = video_pool or config.video_pool
-        self.steps, self.learning_rate, self.longest = steps, learning_rate, longest
+        self.steps, self.learning_rate = steps, learning_rate
         self.whitening_: Whitening | None = None
         self.attention_: ContextAttention | None = None
         self.comparator_: Comparator | None = None
@@ -161,7 +161,9 @@ class ViSiLFromFeatures(ComparedSystem[Tensor]):
 
     @torch.inference_mode(False)
     @torch.enable_grad()
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
+    def learn(
+        self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
+    ) -> None:
         """Fit the whitening, then train attention and comparator; ViSiL_f has nothing to learn."""
         vectors = [checked(video) for video in videos]
         if self.config.dim is None:
@@ -178,8 +180,7 @@ class ViSiLFromFeatures(ComparedSystem[Tensor]):
             self.comparator_ = (
                 Comparator(self.config.comparator).to(device) if self.config.comparator else None
             )
-        whitened = [self.whitening_(video.float()) for video in vectors]
-        self._train(FeatureTriplets(whitened, seed=seed, longest=self.longest))
+        self._train(needed(triplets, self.name), self.whitening_)
 
     @torch.inference_mode()
     def describe(self, video: VideoFeatures) -> Tensor:
@@ -195,7 +196,7 @@ class ViSiLFromFeatures(ComparedSystem[Tensor]):
         """CS_v with each target."""
         return Scorer(self.formula, query.device).scores(query, targets)
 
-    def _train(self, source: FeatureTriplets) -> None:
+    def _train(self, source: TripletSource, whitening: Whitening) -> None:
         """The paper's loop: one triplet a step, Adam, Eq. 9; the context vector kept at unit length."""
         assert self.attention_ is not None
         parts: list[torch.nn.Module] = [self.attention_]
@@ -205,8 +206,9 @@ class ViSiLFromFeatures(ComparedSystem[Tensor]):
         optimizer = torch.optim.Adam(parameters, lr=self.learning_rate, foreach=True)
         for _ in range(self.steps):
             drawn = source.draw()
-            positive, outside = self._similarity(drawn.anchor, drawn.positive)
-            negative, outside_too = self._similarity(drawn.anchor, drawn.negative)
+            anchor = whitening(drawn.anchor)
+            positive, outside = self._similarity(anchor, whitening(drawn.positive))
+            negative, outside_too = self._similarity(anchor, whitening(drawn.negative))
             loss = F.relu(negative - positive + MARGIN) + REGULARISATION * (outside + outside_too)
             optimizer.zero_grad()
             loss.backward()
@@ -265,14 +267,14 @@ def fit_whitening(videos: Sequence[Tensor], dim: int, most: int = WHITENED_ON) -
 def _check_parts(row: str, model: ViSiL) -> None:
     """Refuse a model that is not the row it is to stand for."""
     wanted, config = ROWS[row], model.config
-    for part, needed, there in (
+    for part, asked, there in (
         ("whitening", wanted.dim is not None, config.dim is not None),
         ("attention", wanted.attention is not None, config.attention is not None),
         ("comparator", wanted.comparator is not None, config.comparator is not None),
         ("symmetric similarity", wanted.symmetric, config.symmetric),
     ):
-        if needed != there:
+        if asked != there:
             raise UsageError(
-                f"{row} is a model {'with' if needed else 'without'} {part}, which {config.name} is not: "
+                f"{row} is a model {'with' if asked else 'without'} {part}, which {config.name} is not: "
                 "leave the model out, or compare it as 'model'"
             )

@@ -7,12 +7,11 @@ every step the probabilities of being the start, the end, inside or outside of w
 entropy, with tenfold weight at start and end; dropout 0.4 and 0.2; Adam at 1e-3, gradients clipped at 5. As in the
 ViSiL paper, videos are ranked by the probability of the best segment.
 
-Chosen here: iMAC in place of C3D; training pairs from features alone (:mod:`visil.paper.baselines.triplets`), and
-among them
-targets without the query, all outside, which the published training never sees; few steps; features brought to unit
-variance and projected to 128 channels before the first LSTM; a wider start of the bilinear projection; videos longer
-than 300 frames are thinned to 300, but a segment may have any length (64 steps there). The score is the logarithm of
-the probability.
+Chosen here: iMAC in place of C3D; ViSiL's triplets (:mod:`visil.paper.baselines.triplets`), the anchor as the query,
+the positive within the negative as the target, and as often the negative alone, all outside, which the published
+training never sees; features brought to unit variance and projected to 128 channels before the first LSTM; a wider
+start of the bilinear projection; videos longer than 300 frames are thinned to 300, but a segment may have any length
+(64 steps there). The score is the logarithm of the probability. 1,000 steps of 128 pairs, as in the released code.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from visil.errors import UsageError
 from visil.model.features import VideoFeatures
-from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
-from visil.paper.baselines.triplets import Drawn, FeatureTriplets
+from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked, needed
+from visil.paper.baselines.triplets import Drawn, TripletSource
 
 WIDTH = 128
 RANK = 8
@@ -44,7 +43,7 @@ TOGETHER = 64
 class VReL(ComparedSystem[Tensor]):
     """How probable the likeliest segment of the target is that shows what the query shows."""
 
-    learns = True
+    learns = by_triplets = True
 
     def __init__(
         self,
@@ -52,8 +51,8 @@ class VReL(ComparedSystem[Tensor]):
         reads: str = "imac+pca",
         *,
         width: int = WIDTH,
-        steps: int = 200,
-        batch: int = 16,
+        steps: int = 1000,
+        batch: int = 128,
         learning_rate: float = 1e-3,
     ) -> None:
         if width < 1 or steps < 1 or batch < 1:
@@ -65,10 +64,12 @@ class VReL(ComparedSystem[Tensor]):
 
     @torch.inference_mode(False)
     @torch.enable_grad()
-    def learn(self, videos: Sequence[VideoFeatures], *, seed: int = 0) -> None:
-        """Train on parts of the videos, edited and hidden in other videos, and on videos without them."""
-        source = FeatureTriplets([checked(video) for video in videos], seed=seed, longest=32)
-        first = source.videos[0]
+    def learn(
+        self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
+    ) -> None:
+        """Train on positives hidden in negatives, and on negatives without them."""
+        source = needed(triplets, self.name)
+        first = checked(videos[0])
         rng = np.random.default_rng([seed, 1])
         with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
             torch.manual_seed(seed)
@@ -79,8 +80,8 @@ class VReL(ComparedSystem[Tensor]):
                 for number in range(self.batch):
                     drawn = source.draw()
                     hidden = hide(drawn, rng) if number % 2 == 0 else (drawn.negative, None)
-                    queries.append(drawn.anchor.flatten(1))
-                    targets.append(hidden[0].flatten(1))
+                    queries.append(drawn.anchor.flatten(1).float().to(first.device))
+                    targets.append(hidden[0].flatten(1).float().to(first.device))
                     labels.append(label(len(hidden[0]), hidden[1]).to(first.device))
                 loss = localisation_loss(network.pairs(queries, targets), labels)
                 optimizer.zero_grad()
