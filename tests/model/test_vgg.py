@@ -22,7 +22,7 @@ def network() -> VGG16:
 def test_torchvisions_layout(network: VGG16) -> None:
     widths = [3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
     places = [0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28]
-    expected = {}
+    expected: dict[str, tuple[int, ...]] = {}
     for place, into, out in zip(places, widths, widths[1:], strict=False):
         expected[f"features.{place}.weight"] = (out, into, 3, 3)
         expected[f"features.{place}.bias"] = (out,)

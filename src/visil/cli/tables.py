@@ -119,8 +119,8 @@ def tables(
         raise UsageError("--flat and --clips go with the built-in benchmark: leave --dataset out")
     options = _Options(
         *(videos, dataset, annotations, ids, pattern, training, out, model or [], backbone),
-        *(backbone_weights, i3d_weights, vgg_weights),
-        *(clips, flat, epochs, triplets, pictures, seed, device),
+        *(backbone_weights, i3d_weights, clips, flat, epochs, triplets, pictures, seed, device),
+        vgg_weights=vgg_weights,
     )
     made = []
     with table_progress(as_json) as (on_videos, tell):
@@ -155,7 +155,6 @@ class _Options:
     backbone: str
     backbone_weights: Path | None
     i3d_weights: Path | None
-    vgg_weights: Path | None
     clips: int | None
     flat: bool
     epochs: int
@@ -163,6 +162,7 @@ class _Options:
     pictures: str
     seed: int
     device: str
+    vgg_weights: Path | None = None
 
 
 def _experiment(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,6 +15,9 @@ from visil.model.backbones.i3d import FILE as I3D_FILE
 from visil.model.backbones.i3d import I3D
 from visil.model.backbones.resnet import ResNet50
 from visil.model.backbones.weights import WeightSource
+
+OfFrames = ResNet50 | EfficientNetLite
+Net = TypeVar("Net", covariant=True)
 
 BATCH_STEP = 8
 """Batches are filled up to a multiple of this: the CPU library keeps a plan, and its memory, for each size it meets."""
@@ -45,14 +48,14 @@ def stage_maps(backbone: Backbone, frames: Tensor) -> list[Tensor]:
 
 
 @dataclass(frozen=True)
-class BackboneSpec:
+class BackboneSpec(Generic[Net]):
     """A backbone by name: how to build it, and where its weights come from."""
 
-    build: Callable[[], ResNet50 | EfficientNetLite | I3D]
+    build: Callable[[], Net]
     weights: WeightSource
 
 
-BACKBONES: dict[str, BackboneSpec] = {
+BACKBONES: dict[str, BackboneSpec[OfFrames]] = {
     "resnet50": BackboneSpec(
         ResNet50,
         WeightSource(
@@ -75,14 +78,16 @@ BACKBONES: dict[str, BackboneSpec] = {
     ),
 }
 
-OF_WINDOWS: dict[str, BackboneSpec] = {"i3d": BackboneSpec(I3D, WeightSource(file=I3D_FILE))}
+OF_WINDOWS: dict[str, BackboneSpec[I3D]] = {"i3d": BackboneSpec(I3D, WeightSource(file=I3D_FILE))}
 """Networks that read windows of many frames: models compare their features, but embed no frames."""
 
 
-def backbone_spec(name: str) -> BackboneSpec:
+def backbone_spec(name: str) -> BackboneSpec[OfFrames | I3D]:
     """The backbone called ``name``."""
+    if name in OF_WINDOWS:
+        return OF_WINDOWS[name]
     try:
-        return (BACKBONES | OF_WINDOWS)[name]
+        return BACKBONES[name]
     except KeyError:
         raise ModelError(f"unknown backbone {name!r}: choose one of {', '.join(BACKBONES)}") from None
 

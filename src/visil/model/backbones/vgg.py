@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from visil.errors import ModelError
@@ -56,8 +55,8 @@ class VGG16(nn.Module):
         mean, std = (torch.tensor(values, dtype=weight.dtype, device=weight.device) for values in (MEAN, STD))
         x = ((frames.to(weight) / 255 - mean) / std).permute(0, 3, 1, 2)
         found = []
-        for layer in self.features[:-1]:  # the last pooling leads to the classifier
-            x = F.relu(x) if isinstance(layer, nn.ReLU) else layer(x)
+        for layer in list(self.features.children())[:-1]:  # the last pooling leads to the classifier
+            x = layer(x)
             if isinstance(layer, nn.ReLU):
                 found.append(x)
         return found[len(BLOCKS[0]) :]

@@ -16,7 +16,7 @@ from visil.training.distributed import Processes
 from visil.training.embedding import SnippetEmbedder
 from visil.training.feature_footage import FeatureEmbedder, FeatureFootage
 from visil.training.footage import RememberedFootage
-from visil.training.run import recipe
+from visil.training.run import transforms
 
 
 def lesson(
@@ -39,7 +39,7 @@ def lesson(
     if isinstance(data.training, FeatureFootage):
         embed: SnippetEmbedder = FeatureEmbedder(model, data.training)
     else:
-        embed = SnippetEmbedder(model, RememberedFootage(data.training), recipe(config.augmentation))
+        embed = SnippetEmbedder(model, RememberedFootage(data.training), transforms(config.augmentation))
     return SnippetTriplets(sampler, embed, step=_step(data), epochs=config.optim.epochs)
 
 
