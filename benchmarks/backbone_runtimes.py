@@ -27,6 +27,7 @@ from torch import Tensor, nn
 import visil
 from shared.results import keep
 from visil.kernels.cpu_backbones import FastBackbone
+from visil.model.backbones import EfficientNetLite
 from visil.model.backbones.folding import folded
 from visil.video import is_video_path, read_frames
 
@@ -150,7 +151,7 @@ def main() -> None:
     args = parser.parse_args()
     model = visil.load()
     network, last = model.backbone, max(model.config.stages)
-    assert network is not None
+    assert isinstance(network, EfficientNetLite)
     images = some_frames(args.videos, model, args.frames)
     result: dict[str, object] = {"frames": len(images), "onnxruntime": onnxruntime.__version__}
     with tempfile.TemporaryDirectory() as folder:
