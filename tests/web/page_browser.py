@@ -12,6 +12,9 @@ from web import chromium
 from web.page_steps import Open
 from web.page_stub import Server, Stub
 
+PATIENCE_MS = 30_000
+"""How long a step may take before it counts as never: a machine under load is slow, not wrong."""
+
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
@@ -42,7 +45,7 @@ def opened(browser: Any) -> Iterator[Open]:
             context = browser.new_context(**options)
             stack.callback(context.close)
             page = context.new_page()
-            page.set_default_timeout(8000)
+            page.set_default_timeout(PATIENCE_MS)
             page.on("pageerror", lambda error: said.append(str(error)))
             page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
             page.goto(url + at)

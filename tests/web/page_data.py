@@ -145,48 +145,6 @@ def compared(videos: list[Video], ask: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def duplicates(videos: list[Video], judged: dict[tuple[str, str], str]) -> dict[str, Any]:
-    """Groups, all alike, with what was said of their pairs."""
-    one, two, three = (
-        {
-            **v,
-            "keep": v is videos[4],
-            "why": "more detail" if v is videos[4] else "all of it is in 1",
-            "missing": v is videos[6],
-        }
-        for v in videos[4:7]
-    )
-
-    def pair(a: dict[str, Any], b: dict[str, Any], verdict: str = "copy") -> dict[str, Any]:
-        said = judged.get((a["id"], b["id"]))
-        return {
-            "query": a["id"],
-            "target": b["id"],
-            "score": 0.8,
-            "confidence": 0.97,
-            "verdict": verdict,
-            "segments": SEGMENTS,
-            "judgement": said,
-        }
-
-    groups = [
-        {
-            "id": n,
-            "videos": [one, two, three],
-            "pairs": [pair(one, two), pair(one, three), pair(two, three, "related")],
-            "files": [
-                {"id": one["id"], "action": "keep", "path": one["path"]},
-                {"id": one["id"], "action": "drop", "path": "/again/" + one["name"]},
-                {"id": two["id"], "action": "drop", "path": two["path"]},
-            ],
-        }
-        for n in range(45)
-    ]
-    different = [pair(one, two)] if "different" in judged.values() else []
-    common = [pair(one, three, "related")]
-    return {"groups": groups, "common": common, "different": different, "made": "2024-05-02T10:00:00Z"}
-
-
 def folder(path: str) -> dict[str, Any]:
     """Two roots; in each a folder of a year, in which there are two videos."""
     inside = path.count("/")

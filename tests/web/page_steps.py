@@ -10,7 +10,7 @@ Open = Callable[..., Any]
 """What the fixture ``opened`` is: ``opened(stub, "#/library", **context)`` gives a page."""
 
 
-def until(page: Any, expression: str, seconds: float = 8) -> Any:
+def until(page: Any, expression: str, seconds: float = 30) -> Any:
     """Wait for an expression to become true in the page; Playwright's own way needs eval, which the policy forbids."""
     end = time.monotonic() + seconds
     while not (value := page.evaluate(expression)):

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from PIL import Image
+
 from web.page_data import (
     QUERY_SECONDS,
     TARGET_SECONDS,
@@ -20,7 +22,6 @@ from web.page_data import (
     Video,
     clip,
     compared,
-    duplicates,
     folder,
     hue,
     matrix,
@@ -28,6 +29,7 @@ from web.page_data import (
     searched,
     video,
 )
+from web.page_review import CannedReview
 
 STATIC = Path(__file__).parents[2] / "src" / "visil" / "web" / "static"
 POLICY = (
@@ -68,6 +70,7 @@ class Stub:
                 bytes=4096,
             )
             self.videos[3] = video(3, id=None, state="working", duration=None, width=None, added=None)
+        self.review = CannedReview(self.videos, self.judged)
 
     # ------------------------------------------------------------------ what is answered
 
@@ -143,8 +146,20 @@ class Stub:
             case "POST", ["duplicates"]:
                 self.looked = True
                 return self.start("duplicates", "Look for duplicates", None)
-            case "GET", ["duplicates"] if self.looked and self.hold.is_set():
-                return 200, duplicates(self.videos, self.judged)
+            case "GET", ["review"] if self.looked and self.hold.is_set():
+                return 200, self.review.page(ask)
+            case "PUT", ["review", "decisions"]:
+                return 200, self.review.decide(body)
+            case "POST", ["review", "accept"]:
+                return 200, self.review.accept(body)
+            case "POST", ["review", "undo"]:
+                return (
+                    (200, self.review.undo())
+                    if self.review.steps
+                    else (409, {"detail": "There is nothing to undo."})
+                )
+            case "GET", ["videos", name]:
+                return 200, next(v for v in self.videos if v["id"] == name)
             case "POST", ["add"]:
                 return self.start(
                     "add",
@@ -244,6 +259,14 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
                     data = io.BytesIO()
                     picture(float(ask["at"]), hue(name), int(ask["width"])).save(data, "JPEG")
                     self.answer(200, "image/jpeg", data.getvalue(), Cache_Control="max-age=60")
+                case [_, name, "frames.jpg"]:
+                    times, width = ask["times"].split(","), int(ask["width"])
+                    strip = Image.new("RGB", (width * len(times), width * 9 // 16))
+                    for place, time_ in enumerate(times):
+                        strip.paste(picture(float(time_), hue(name), width), (place * width, 0))
+                    data = io.BytesIO()
+                    strip.save(data, "JPEG")
+                    self.answer(200, "image/jpeg", data.getvalue())
                 case [_, name, "stream"]:
                     length = QUERY_SECONDS if name == UPLOAD else TARGET_SECONDS
                     self.ranged(b"not a video" if name == UNPLAYABLE else clip(length, hue(name)))

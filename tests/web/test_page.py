@@ -184,37 +184,94 @@ def test_verdict_and_undo(opened: Open) -> None:
     page = opened(stub, "#/duplicates")
     button = page.get_by_role("button", name="Not a match").first
     button.click()
-    says(page, "You said: not a match.")
+    says(page, "You marked it as no match.")
     assert stub.judged == {("0004", "0005"): "different"}
-    assert button.get_attribute("aria-pressed") == "true"
-    page.get_by_role("button", name="Undo").click()
-    says(page, "Taken back.")
+    says(page, "Not a match: 1 pair that you judged different")  # the page has asked again
+    page.get_by_role("button", name="Undo").last.click()
+    says(page, "Undone.")
     assert stub.judged == {}
-    assert button.get_attribute("aria-pressed") == "false"
-    page.get_by_role("button", name="Same").first.click()
+    page.get_by_role("button", name="Match", exact=True).first.click()
     until(page, "document.querySelector('.judge button').getAttribute('aria-pressed') === 'true'")
-    button.click()
+    page.get_by_role("button", name="Not a match").first.click()
     until(page, "document.querySelectorAll('.judge button')[1].getAttribute('aria-pressed') === 'true'")
     page.keyboard.press("u")
     until(page, "document.querySelector('.judge button').getAttribute('aria-pressed') === 'true'")
     assert stub.judged == {("0004", "0005"): "same"}  # back to what was said before, not to nothing
 
 
-def test_groups_come_a_few_at_a_time_and_can_be_exported(opened: Open) -> None:
-    page = opened(Stub(), "#/duplicates")
-    says(page, "Nobody has looked yet")
-    page.get_by_role("button", name="Look for duplicates").click()
-    says(page, "45 groups with 135 videos")
-    assert page.locator(".group").count() == 20
-    first = page.locator(".group").first
-    assert first.locator(".badge").all_inner_texts() == ["keep: more detail", "drop", "gone"]
-    assert first.locator(".files li").all_inner_texts()[1].startswith("drop: /again/")
-    assert page.get_by_role("link", name="Export plan").get_attribute("download") == "plan.csv"
-    page.get_by_role("button", name="Show 20 more of 45 groups").click()
-    assert page.locator(".group").count() == 40
+def test_a_review_by_click(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/duplicates")
+    page.get_by_role("button", name="Find duplicates").click()
+    says(page, "0 of 23 groups reviewed")
+    group = page.locator(".group")
+    assert group.count() == 1
+    assert group.locator(".file [aria-pressed=true]").all_inner_texts() == ["Keep", "Drop", "Drop"]
+    assert group.locator(".strip").first.get_attribute("alt") == "holiday 0004.mp4 at 0:02, 0:03, 0:04, 0:05"
+    says(page, "Suggested: ")
+    group.locator(".file").nth(2).get_by_role("button", name="Keep").click()
+    until(page, "document.querySelectorAll('.file.decided.to-keep').length === 1")
+    assert stub.review.decided == {"1c": "keep"}
+    page.get_by_role("button", name="Accept suggestion").click()
+    says(page, "1 of 23 groups reviewed")
+    says(page, "Group 2")
+    assert stub.review.decided == {"1a": "keep", "1b": "drop", "1c": "keep"}
+    page.get_by_role("button", name="Accept 22 exact copies").click()
+    says(page, "Accepted: 22 files decided.")
+    page.get_by_role("button", name="Undo").first.click()
+    page.get_by_role("button", name="Accept 22 exact copies").wait_for()
+    page.get_by_role("button", name="Reviewed", exact=True).click()
+    says(page, "Group 1")
+    page.reload()
+    says(page, "Group 1")  # what is shown is in the address
+    page.get_by_role("button", name="Review again").click()
+    says(page, "0 of 23 groups reviewed")
+
+
+def test_a_review_by_keys(opened: Open) -> None:
+    stub = Stub()
+    stub.looked = True
+    page = opened(stub, "#/duplicates")
+    says(page, "Group 1")
+    for key in ("j", "j", "d"):  # to the first file, to the second
+        page.keyboard.press(key)
+    until(page, "document.querySelector('.file.decided')")
+    assert stub.review.decided == {"1b": "drop"}
+    page.keyboard.press("u")
+    until(page, "!document.querySelector('.file.decided')")
+    page.keyboard.press("n")
+    says(page, "Group 2")
+    page.keyboard.press("p")
+    says(page, "Group 1")
+    page.keyboard.press("a")
+    says(page, "Group 2")
+    page.keyboard.press("s")  # without a choice: the first that is open
+    until(page, "document.querySelector('.file.decided')")
+    assert stub.review.decided == {"1a": "keep", "1b": "drop", "1c": "drop", "2a": "keep"}
+
+
+def test_groups_as_a_list_and_exports(opened: Open) -> None:
+    stub = Stub()
+    stub.looked = True
+    stub.review.newer = {"added": 2, "gone": 1}
+    page = opened(stub, "#/duplicates?view=list")
+    says(
+        page,
+        "older than the collection: 2 videos were added since, and 1 video has left the collection since.",
+    )
+    assert page.locator(".group").count() == 10
+    page.get_by_role("button", name="Show 10 more of 23 groups").click()
+    until(page, "document.querySelectorAll('.group').length === 20")
+    page.locator(".group").nth(1).get_by_role("button", name="Accept suggestion").click()
+    says(page, "1 of 23 groups reviewed")
+    page.locator(".menu summary").click()
+    assert page.get_by_label("Plans: only the 1 reviewed group").is_checked()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Export CSV").click()
-    assert download.value.suggested_filename == "duplicates.csv"
+        page.get_by_role("link", name="Plan, shell script").click()
+    assert download.value.url.endswith("format=script&reviewed=true")
+    page.get_by_role("button", name="Find again").first.click()
+    until(page, "!document.querySelector('.job')")
+    assert stub.sent[-1] == ("POST", "duplicates", {"min_confidence": 0.5})
 
 
 # ---------------------------------------------------------------------- long work
@@ -357,7 +414,7 @@ def test_login(opened: Open) -> None:
     says(page, "That is not the token.")
     page.get_by_label("Token").fill("secret")
     page.keyboard.press("Enter")
-    says(page, "Nobody has looked yet")  # the screen that was asked for
+    page.get_by_role("button", name="Find duplicates").wait_for()  # the screen that was asked for
     page.get_by_role("button", name="Log out").click()
     page.get_by_label("Token").wait_for()
 

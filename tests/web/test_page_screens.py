@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from web.page_contrast import FAINT
+from web.page_axe import violations
 from web.page_data import UNPLAYABLE, UPLOAD
 from web.page_steps import Open, until, visit
 from web.page_stub import Stub
@@ -18,11 +18,6 @@ MATCH = f"#/match?query=upload:{UPLOAD}&target=video:0000"
 
 
 PICTURES = """[...document.images].every((i) => i.complete || i.getBoundingClientRect().top > innerHeight)"""
-NAMELESS = """[...document.querySelectorAll("a, button, input, select, progress, [role=slider], [role=application]")]
-    .filter((e) => e.getClientRects().length && e.tabIndex >= 0)
-    .filter((e) => !(e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim()))
-    .map((e) => e.outerHTML)"""
-"""What can be used but has no name that a screen reader could say."""
 
 
 def ready(page: Any, at: str) -> None:
@@ -50,8 +45,7 @@ def test_every_screen(opened: Open, name: str, settings: dict[str, Any]) -> None
     page = opened(stub, "#/library", **settings)
 
     def shot(screen: str, whole: bool = True) -> None:
-        assert page.evaluate(NAMELESS) == []
-        assert page.evaluate(FAINT) == [], screen
+        assert violations(page) == [], screen
         page.evaluate("window.scrollTo(0, 0)")
         room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert room[0] <= room[1], f"{screen} is wider than the window"

@@ -4,7 +4,7 @@ import { put } from "./api.js";
 import { h } from "./dom.js";
 import { complain, toast } from "./messages.js";
 
-const SAID = { same: "You said: the same", different: "You said: not a match" };
+const SAID = { same: "You marked it as a match", different: "You marked it as no match" };
 
 /** Two buttons for a pair of ids; changed(verdict) is called after each change. */
 export function judgeButtons(a, b, current, changed = () => {}) {
@@ -26,14 +26,14 @@ export function judgeButtons(a, b, current, changed = () => {}) {
     const wanted = now === verdict ? null : verdict;
     try {
       const previous = await set(wanted);
-      toast(wanted === null ? "Your verdict was taken back." : `${SAID[wanted]}.`, {
-        undo: () => set(previous).then(() => toast("Taken back."), complain),
+      toast(wanted === null ? "Your mark was removed." : `${SAID[wanted]}.`, {
+        undo: () => set(previous).then(() => toast("Undone."), complain),
       });
     } catch (error) {
       complain(error);
     }
   };
-  buttons.same = h("button", { class: "quiet", onclick: press("same") }, "Same");
+  buttons.same = h("button", { class: "quiet", onclick: press("same") }, "Match");
   buttons.different = h("button", { class: "quiet", onclick: press("different") }, "Not a match");
   show();
   return h("div", { class: "judge", role: "group", "aria-label": "Your verdict" }, buttons.same, buttons.different, said);

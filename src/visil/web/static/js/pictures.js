@@ -24,7 +24,7 @@ export function thumbnail(ref, at, alt = "") {
 }
 
 function missing() {
-  return h("div", { class: "shot none" }, "no picture");
+  return h("div", { class: "shot none" }, "No picture");
 }
 
 /** Length, size and age of a video in one line. */
@@ -43,26 +43,35 @@ export function named(video, label = null) {
     h("p", { class: "name" }, label && h("span", { class: "number" }, label), bdi(video.name)),
     h("p", { class: "path" }, bdi(video.path)),
     video.copies?.length > 0 && h("details", { class: "copies" },
-      h("summary", {}, video.copies.length === 1 ? "the same bytes in one more file" : `the same bytes in ${video.copies.length} more files`),
+      h("summary", {}, video.copies.length === 1 ? "1 exact copy" : `${video.copies.length} exact copies`),
       h("ul", {}, video.copies.map((path) => h("li", {}, bdi(path))))),
   ];
 }
 
-/** copy, related or unrelated, with how sure that is. */
+/** Copy, related, no match or unclear, and how likely it is that the two share footage. */
 export function verdict(found) {
+  const [word, meaning] = VERDICTS[found.verdict] ?? [found.verdict, ""];
   return h("p", { class: "verdict" },
-    h("span", { class: `chip ${found.verdict}`, title: VERDICTS[found.verdict] }, found.verdict),
+    h("span", { class: `chip ${found.verdict}`, title: meaning }, word),
     h("meter", { min: 0, max: 1, value: found.confidence, "aria-hidden": "true" }),
-    h("span", { class: "sure", title: "the probability that the two share footage" }, `${percent(found.confidence)} sure`));
+    h("span", { class: "sure" }, `${percent(found.confidence)} likely to share footage`));
+}
+
+/** Two pictures of the same moment, from the middle of the longest stretch that two videos share. */
+export function sameMoment(query, target, segments, names = []) {
+  if (!segments.length) return null;
+  const { query: [a, b], target: [c, d] } = longest(segments, 1)[0];
+  const one = (ref, at, name) => h("figure", {}, thumbnail(ref, at, name ? `${name} at ${clock(at)}` : ""), h("figcaption", { class: "faint" }, clock(at)));
+  return h("div", { class: "moment", role: "group", "aria-label": "The same moment in both" }, one(query, (a + b) / 2, names[0]), one(target, (c + d) / 2, names[1]));
 }
 
 /** Two bars, each as long as its video, with what they share in colour and joined. */
 export function timeline(segments, queryLength, targetLength) {
   const shown = longest(segments);
-  const said = shown.slice(0, 10).map((s) => `${span(s.query)} is ${span(s.target)}`).join("; ");
+  const said = shown.slice(0, 10).map((s) => `${span(s.query)} matches ${span(s.target)}`).join("; ");
   return svg("svg", {
     class: "timeline", viewBox: "0 0 1000 44", preserveAspectRatio: "none", role: "img",
-    "aria-label": shown.length ? `Where they match, first video then second: ${said}` : "No stretch stands out",
+    "aria-label": shown.length ? `Where they match, first video then second: ${said}` : "No shared footage found",
   }, bars(shown, queryLength, targetLength, 44, 10));
 }
 
@@ -84,10 +93,10 @@ export function bars(segments, queryLength, targetLength, height, bar) {
 }
 
 /** The longest stretches, in the order they came in: more could not be told apart. */
-export function longest(segments) {
-  if (segments.length <= MOST_STRETCHES) return segments;
+export function longest(segments, most = MOST_STRETCHES) {
+  if (segments.length <= most) return segments;
   const length = (s) => s.query[1] - s.query[0];
-  const kept = new Set([...segments].sort((a, b) => length(b) - length(a)).slice(0, MOST_STRETCHES));
+  const kept = new Set([...segments].sort((a, b) => length(b) - length(a)).slice(0, most));
   return segments.filter((s) => kept.has(s));
 }
 

@@ -9,18 +9,24 @@ const SCREENS = ["library", "search", "duplicates", "add"];
 const LIST = [
   ["Everywhere", [
     ["1 2 3 4", "Library, Search, Duplicates, Add"],
-    ["/", "to the screen's first field"],
-    ["u", "take back the last verdict"],
-    ["t", "light, dark, or as the system"],
-    ["?", "this list"],
+    ["/", "Go to the first field"],
+    ["u", "Undo"],
+    ["t", "Light, dark, or as the system has it"],
+    ["?", "Show this list"],
+  ]],
+  ["Duplicates", [
+    ["j k", "Next file, previous file"],
+    ["s d", "Keep (it stays), drop"],
+    ["a", "Accept the suggestion and go on"],
+    ["n p", "Next group, previous group"],
   ]],
   ["Match", [
-    ["space or k", "play and pause both videos"],
-    ["j l", "one second back, one on (with Shift: five)"],
-    [", .", "one frame back, one on"],
-    ["[ ]", "the stretch before, the next"],
-    ["r", "repeat the stretch"],
-    ["m", "to the matrix; there, arrows move the cross-hair (with Shift: ten), Enter takes both videos there"],
+    ["space or k", "Play or pause both videos"],
+    ["j l", "Back or forward one second (with Shift: five)"],
+    [", .", "Back or forward one frame"],
+    ["[ ]", "Previous stretch, next stretch"],
+    ["r", "Repeat the stretch"],
+    ["m", "Go to the matrix; there, arrow keys move the cross-hair (with Shift: ten), Enter takes both videos there"],
   ]],
 ];
 const extra = new Map();

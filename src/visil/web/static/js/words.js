@@ -41,10 +41,13 @@ export function percent(confidence) {
   return `${(100 * confidence).toFixed(confidence > 0.99 ? 1 : 0)}%`;
 }
 
-/** 1 → "1 video", 1200 → "1,200 videos". */
-export function count(number, thing) {
-  return `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
+/** 1 → "1 video", 1200 → "1,200 videos"; several is for words that take no s. */
+export function count(number, thing, several = `${thing}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? thing : several}`;
 }
+
+/** A sentence begins. */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** A moment in the past, in the reader's own way of writing dates. */
 export function when(iso) {
@@ -68,15 +71,16 @@ export function sharedSeconds(segments) {
 
 /** What two videos share, in a sentence. */
 export function shares(segments) {
-  if (!segments.length) return "no stretch stands out";
+  if (!segments.length) return "No shared footage found";
   const parts = segments.length > 1 ? ` in ${segments.length} stretches` : "";
   const [a, b] = [clock(segments[0].query[0]), clock(segments[0].target[0])];
-  return `shares ${duration(sharedSeconds(segments))}${parts}, from ${a} in the first and ${b} in the second`;
+  return `Shares ${duration(sharedSeconds(segments))}${parts}, from ${a} in the first and ${b} in the second`;
 }
 
-/** What a verdict means, for a tool tip. */
+/** A verdict as it is shown, and what it means, for a tool tip. */
 export const VERDICTS = {
-  copy: "one shows footage of the other",
-  related: "they share something, but it is less sure or less long",
-  unrelated: "no shared footage was found",
+  copy: ["Copy", "One shows footage of the other."],
+  related: ["Related", "They share something, but less of it, or less surely."],
+  unrelated: ["No match", "No shared footage was found."],
+  unclear: ["Unclear", "There is too little to judge, such as a few dark frames."],
 };
