@@ -107,6 +107,7 @@ class Job(TypedDict):
     created: str
     finished: str | None
     error: str | None
+    caller: str
 
 
 OnJob = Callable[[Job], None]

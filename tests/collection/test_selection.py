@@ -212,3 +212,12 @@ def test_times_as_people_write_them(text: str, seconds: float) -> None:
     for wrong in ("", "h", "1:2:3:4", "-5", "5 days"):
         with pytest.raises(UsageError):
             seconds_of("--min-duration", wrong)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="not a Linux system")
+def test_what_the_system_makes_up_is_not_walked_through(tmp_path: Path) -> None:
+    (tmp_path / "made up").symlink_to("/proc")
+    (tmp_path / "one.mp4").touch()
+    found = list(discover([tmp_path], Selection(follow_links=True)))
+    assert found == [tmp_path / "one.mp4"]
+    assert list(discover(["/proc"], Selection(follow_links=True))) == []

@@ -80,12 +80,16 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def running(
-    folder: Path, *roots: Path, token: str | None = None, limits: Limits | None = None
+    folder: Path,
+    *roots: Path,
+    token: str | None = None,
+    limits: Limits | None = None,
+    **settings: Any,
 ) -> Iterator[Running]:
     """A server in a thread, on a port that was free."""
-    settings = settle(folder, port=0, roots=roots, token=token, limits=limits)
+    settled = settle(folder, port=0, roots=roots, token=token, limits=limits, **settings)
     up = threading.Event()
-    server = Server(settings, lambda _: up.set())
+    server = Server(settled, lambda _: up.set())
     thread = threading.Thread(target=server.go, daemon=True)
     thread.start()
     assert up.wait(30)
@@ -108,6 +112,7 @@ def shared(built: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) ->
         pictures_per_minute=10**6,
         long_jobs_per_minute=10**6,
         waiting_jobs=500,
+        waiting_jobs_of_one=500,
     )
     with running(folder, root, limits=patient) as server:
         yield server

@@ -12,6 +12,7 @@ IN_RESULTS = {"Segment", "Hit", "Found"}
 GIVEN_AS_PLAIN_DICTS = {
     *("Session", "IndexFacts", "LimitFacts", "Entry", "Folder", "Upload", "Duplicates"),
     *("JobWithResult", "Started", "Jobs", "Judgement", "JudgementOnRecord", "Judgements"),
+    *("Audit", "AuditEntry"),
 }
 
 

@@ -52,7 +52,7 @@ def test_every_call_is_described(shared: Running) -> None:
     calls = {f"{method.upper()} {path}" for path, ways in said["paths"].items() for method in ways}
     assert calls == {
         *("GET /api/folders", "GET /api/files/stream", "GET /api/files/thumbnail"),
-        *("GET /api/session", "POST /api/login", "POST /api/logout"),
+        *("GET /api/session", "POST /api/login", "POST /api/logout", "GET /api/audit"),
         *("GET /api/videos", "GET /api/videos/{video}", "DELETE /api/videos/{video}"),
         *("GET /api/videos/{video}/thumbnail", "GET /api/videos/{video}/stream"),
         *("GET /api/videos/{video}/frames.jpg", "POST /api/uploads", "DELETE /api/uploads/{upload}"),

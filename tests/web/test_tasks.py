@@ -157,3 +157,13 @@ def test_in_words(segments: list[Any], words: str) -> None:
 
 def test_footage_that_runs_backwards_is_said_to() -> None:
     assert in_words([Segment((0, 5), (7, 12), 0.9, reversed=True)]) == "shares 5 s, backwards, from 0:07"
+
+
+def test_adding_follows_no_link_out_of_the_roots(tasks: Tasks, root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    (folder / "out").symlink_to(root)
+    (folder / "made up").symlink_to("/proc")
+    (folder / "out.mp4").symlink_to(root / "cut.mp4")
+    with pytest.raises(UsageError, match="holds no video that this server may read"):
+        asked(tasks, do="add", path=str(folder), roots=[str(folder)])

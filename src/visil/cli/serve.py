@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from visil.cli.options import Device, RayAddress, choose_device, joined
 from visil.errors import UsageError, printable
+
+if TYPE_CHECKING:
+    from visil.web.tokens import Token
 
 
 def serve(
@@ -35,7 +38,21 @@ def serve(
         typer.Option(envvar="VISIL_TOKEN", help="What callers must know; made where one is needed."),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option("--token-file", metavar="FILE", help="A file that holds the token.")
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="A file that holds the token, or one line NAME ROLE TOKEN for each of several; "
+            "a reader looks and searches, a reviewer decides, an admin changes the collection.",
+        ),
+    ] = None,
+    proxy_headers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy-headers",
+            metavar="ADDRESS",
+            help="Believe a proxy at this address, or in this network, who asks (X-Forwarded-For); again for more.",
+        ),
     ] = None,
     ray: RayAddress = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
@@ -52,10 +69,13 @@ def serve(
         _check_cluster(index, ray)
     from visil.web.settings import settle
 
+    tokens = []
     if token_file is not None:
-        token = _read_token(token_file)
-    settings = settle(index, host=host, port=port, roots=root or [], token=token)
-    given = settings.token == token
+        token, tokens = None, _read_tokens(token_file)
+    settings = settle(
+        index, host=host, port=port, roots=root or [], token=token, tokens=tokens, proxies=proxy_headers or []
+    )
+    made = not tokens and token is None
     from visil.web.server import Server
 
     def ready(port: int) -> None:
@@ -65,7 +85,7 @@ def serve(
         typer.echo(
             f"files may be added from {', '.join(printable(os.fspath(one)) for one in settings.roots)}"
         )
-        if settings.token is not None and not given:
+        if settings.token is not None and made:
             typer.echo(f"token: {settings.token}")
         if open_page:
             import webbrowser
@@ -91,11 +111,15 @@ def _check_cluster(index: Path, address: str) -> None:
         os.environ[ADDRESS] = address
 
 
-def _read_token(file: Path) -> str:
+def _read_tokens(file: Path) -> list[Token]:
+    from visil.web.tokens import read_tokens
+
     try:
-        return file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        return read_tokens(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, UsageError) as error:
+        reason = getattr(error, "strerror", None) or (
+            str(error) if isinstance(error, UsageError) else "it is no text"
+        )
         raise UsageError(
             f"{printable(os.fspath(file))}: the token cannot be read: {reason.lower()}"
         ) from error

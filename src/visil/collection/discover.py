@@ -17,6 +17,9 @@ logger = logging.getLogger("visil")
 
 LEAVES = "a link that leaves the folder"
 
+NO_FILES = ("/proc", "/sys")
+"""Folders that the system makes up: they lead back to all others."""
+
 COLLECTION = frozenset(("catalogue.sqlite", "shards.json"))
 """What a folder holds that is a collection: no video of its own, only uploads that will go again."""
 
@@ -36,7 +39,8 @@ def discover(
     Files named outright are taken whatever they are called; below a folder, hidden files and files not named like a
     video are passed over. A folder named outright that holds images and nothing else is itself a video. Links below a
     folder are followed as far as the selection allows: anywhere, or to what lies ``within`` some folders, by default
-    the one that was named. No folder is entered twice, so a loop of links ends, and none that is a collection.
+    the one that was named. No folder is entered twice, so a loop of links ends, and none that is a collection or that
+    the system makes up (``/proc``).
 
     ``passed_over`` is told of what is not wanted; the log also of what is no video.
     """
@@ -87,7 +91,7 @@ class _Walk:
     def __init__(self, selection: Selection, passed_over: OnPassedOver) -> None:
         self.selection = selection
         self.passed_over = passed_over
-        self._entered: set[tuple[int, int]] = set()
+        self._entered = {key for folder in NO_FILES if (key := _key(folder)) is not None}
         self._videos = 0
         """Seen, taken or not."""
 
@@ -154,6 +158,14 @@ class _Walk:
         if reason is not None:
             self.passed_over(path, reason)
         return reason is not None
+
+
+def _key(folder: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _no_video(entry: os.DirEntry[str]) -> bool:

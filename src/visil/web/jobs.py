@@ -10,6 +10,7 @@ import asyncio
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -37,8 +38,8 @@ class Jobs:
     def __init__(self, settings: Settings, state: StateFolder, library: Library) -> None:
         self.settings = settings
         self.library = library
-        self.store = JobStore(state.jobs, state.results, settings.limits.kept_jobs)
         limits = settings.limits
+        self.store = JobStore(state.jobs, state.results, limits.kept_jobs, limits.kept_jobs_s)
         place, cores = (settings.index, state.folder, limits), usable_cores()
         self.quick = EngineLink(*place, nice=5, threads=cores)
         self.long = EngineLink(*place, nice=10, threads=max(1, cores - 1))
@@ -76,14 +77,18 @@ class Jobs:
 
     # ------------------------------------------------------------------ from outside
 
-    def submit(self, kind: str, title: str, request: dict[str, Any]) -> Job:
+    def submit(self, kind: str, title: str, request: dict[str, Any], caller: str = "") -> Job:
         """Take on a job; a problem 429 where too many wait."""
-        if sum(job.state == "waiting" for job in self._live.values()) >= self.settings.limits.waiting_jobs:
+        waiting = [job for job in self._live.values() if job.state == "waiting"]
+        own, limits = sum(job.caller == caller for job in waiting), self.settings.limits
+        if len(waiting) >= limits.waiting_jobs or own >= limits.waiting_jobs_of_one:
             raise Problem(
                 429, "Too many jobs are waiting already; try again when some are done.", retry_after=5
             )
         progress = {"done": 0, "total": None, "unit": UNITS[kind], "rate": None, "left": None}
-        job = Job(secrets.token_hex(12), kind, "waiting", title, request, progress, time.time())
+        job = Job(
+            secrets.token_hex(12), kind, "waiting", title, request, progress, time.time(), caller=caller
+        )
         self.store.put(job)
         self._live[job.id] = job
         self._queues[lane_of(job)].put_nowait(job.id)
@@ -96,9 +101,9 @@ class Jobs:
             raise Problem(404, "There is no such job, or it was forgotten because it is old.")
         return found
 
-    def latest(self, limit: int) -> list[Job]:
-        """The newest first."""
-        return [self._live.get(job.id, job) for job in self.store.latest(limit)]
+    def latest(self, limit: int, offset: int = 0, **chosen: str) -> list[Job]:
+        """The newest first; see :meth:`visil.web.state.JobStore.latest`."""
+        return [self._live.get(job.id, job) for job in self.store.latest(limit, offset, **chosen)]
 
     async def cancel(self, job: str) -> Job:
         """Stop a job; one that is over stays as it is."""
@@ -141,12 +146,19 @@ class Jobs:
         engine = self.long if lane == "long" else self.quick
         queue = self._queues[lane]
         while True:
-            job = self._live.get(await queue.get())
-            if job is None or job.state != "waiting":
+            await queue.get()
+            job = self._next(lane)
+            if job is None:  # cancelled meanwhile
                 continue
             await self._work(job, engine)
             if lane == "long" and queue.empty():
                 await engine.stop()  # its memory is wanted elsewhere
+
+    def _next(self, lane: Lane) -> Job | None:
+        """Whose turn it is: the caller's with the fewest jobs under way, then the one that came first."""
+        busy = Counter(job.caller for job in self._live.values() if job.state == "running")
+        waiting = [job for job in self._live.values() if job.state == "waiting" and lane_of(job) == lane]
+        return min(waiting, key=lambda job: busy[job.caller], default=None)
 
     async def _work(self, job: Job, engine: EngineLink) -> None:
         job.state = "running"
@@ -230,4 +242,5 @@ def as_dict(job: Job) -> dict[str, Any]:
         "created": iso(job.created),
         "finished": iso(job.finished),
         "error": job.error,
+        "caller": job.caller,
     }

@@ -17,7 +17,7 @@ from visil.web.jobs import as_dict
 from visil.web.library import NO_VIDEO
 from visil.web.problems import RESPONSES, Problem
 from visil.web.results import with_videos
-from visil.web.service import Service, caller
+from visil.web.service import Service, caller, who
 
 Matrix = Literal["frame_matrix", "output_matrix"]
 LASTING = {"Cache-Control": "private, max-age=86400"}
@@ -48,7 +48,9 @@ def routes(service: Service) -> APIRouter:
     async def search(body: shapes.SearchRequest, request: Request) -> dict[str, Any]:
         service.searches.take(caller(request))
         query = await service.resolve(body)
-        job = service.submit("search", f"Search for {query['name']}", {"query": query, "k": body.k}, query)
+        job = service.submit(
+            request, "search", f"Search for {query['name']}", {"query": query, "k": body.k}, query
+        )
         return {"job": as_dict(job)}
 
     @router.post(
@@ -67,7 +69,7 @@ def routes(service: Service) -> APIRouter:
             "comparison": service.state.new_comparison(service.settings.limits),
         }
         title = f"Compare {query['name']} with {target['name']}"
-        return {"job": as_dict(service.submit("compare", title, asked, query, target))}
+        return {"job": as_dict(service.submit(request, "compare", title, asked, query, target))}
 
     @router.post(
         "/add", response_model=shapes.Started, status_code=202, tags=["work"], summary="Add a file or folder"
@@ -78,7 +80,7 @@ def routes(service: Service) -> APIRouter:
             raise Problem(403, "This collection cannot be written to: it is open for looking only.")
         real = await service.look_up(service.roots.resolve, body.path)
         asked = {"path": os.fspath(real), "roots": [os.fspath(root) for root in service.roots.folders]}
-        return {"job": as_dict(service.submit("add", f"Add {printable(os.fspath(real))}", asked))}
+        return {"job": as_dict(service.submit(request, "add", f"Add {printable(os.fspath(real))}", asked))}
 
     @router.post(
         "/duplicates",
@@ -90,11 +92,27 @@ def routes(service: Service) -> APIRouter:
     async def find(body: shapes.DuplicatesRequest, request: Request) -> dict[str, Any]:
         service.long_jobs.take(caller(request))
         asked = {"min_confidence": body.min_confidence}
-        return {"job": as_dict(service.submit("duplicates", "Look for duplicates", asked))}
+        return {"job": as_dict(service.submit(request, "duplicates", "Look for duplicates", asked))}
 
-    @router.get("/jobs", response_model=shapes.Jobs, tags=["jobs"], summary="The latest jobs, newest first")
-    async def latest(limit: Annotated[int, Query(ge=1, le=200)] = 50) -> dict[str, Any]:
-        return {"jobs": [as_dict(job) for job in await service.look_up(service.jobs.latest, limit)]}
+    @router.get(
+        "/jobs", response_model=shapes.Jobs, tags=["jobs"], summary="A page of the jobs, newest first"
+    )
+    async def latest(
+        request: Request,
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        kind: shapes.Kind | None = None,
+        state: shapes.JobState | None = None,
+        mine: Annotated[bool, Query(description="Only those of the token that asks.")] = False,
+    ) -> dict[str, Any]:
+        chosen = {"kind": kind or "", "state": state or "", "caller": who(request).name if mine else ""}
+
+        def page() -> dict[str, Any]:
+            jobs = service.jobs.latest(limit, offset, **chosen)
+            total = service.jobs.store.count(**chosen)
+            return {"total": total, "offset": offset, "jobs": [as_dict(job) for job in jobs]}
+
+        return await service.look_up(page)
 
     @router.get(
         "/jobs/{job}", response_model=shapes.JobWithResult, tags=["jobs"], summary="A job, and its result"
@@ -111,7 +129,9 @@ def routes(service: Service) -> APIRouter:
         return await service.look_up(read)
 
     @router.delete("/jobs/{job}", response_model=shapes.Job, tags=["jobs"], summary="Cancel a job")
-    async def cancel(job: str) -> dict[str, Any]:
+    async def cancel(job: str, request: Request) -> dict[str, Any]:
+        if not who(request).may("reviewer") and service.jobs.get(job).caller != who(request).name:
+            raise Problem(403, "That job was started by someone else.")
         return as_dict(await service.jobs.cancel(job))
 
     @router.get(
@@ -129,9 +149,14 @@ def routes(service: Service) -> APIRouter:
     @router.get(
         "/judgements", response_model=shapes.Judgements, tags=["duplicates"], summary="What people said"
     )
-    async def judgements() -> dict[str, Any]:
-        said = await service.look_up(service.index.catalogue.verdicts)
-        return {"judgements": [{"a": a, "b": b, "verdict": verdict} for (a, b), verdict in said.items()]}
+    async def judgements(
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+        limit: Annotated[int | None, Query(ge=1, le=10_000, description="By default all.")] = None,
+    ) -> dict[str, Any]:
+        said = sorted((await service.look_up(service.index.catalogue.verdicts)).items())
+        page = said[offset : None if limit is None else offset + limit]
+        shown = [{"a": a, "b": b, "verdict": verdict} for (a, b), verdict in page]
+        return {"total": len(said), "offset": offset, "judgements": shown}
 
     @router.put(
         "/judgements", response_model=shapes.Judgement, tags=["duplicates"], summary="Say, or take back"

@@ -14,25 +14,28 @@ from visil import __version__
 from visil.errors import os_reason, printable
 from visil.video import is_video_path
 from visil.web import shapes
-from visil.web.guard import COOKIE, SESSION_S, new_session, same
+from visil.web.callers import COOKIE, SESSION_S, Caller, new_session, session_ends
 from visil.web.problems import RESPONSES, Problem
 from visil.web.roots import Roots
-from visil.web.service import Service, caller
+from visil.web.service import Service
 
 MOST = 1000
 """Folders, and videos, that one answer names."""
 
 
 def routes(service: Service) -> APIRouter:
-    """``/api/session``, ``/api/login``, ``/api/logout`` and ``/api/folders``."""
+    """``/api/session``, ``/api/login``, ``/api/logout``, ``/api/audit`` and ``/api/folders``."""
     router = APIRouter(prefix="/api", responses=RESPONSES)
     settings = service.settings
 
-    def facts(known: bool) -> dict[str, Any]:
+    def facts(caller: Caller | None) -> dict[str, Any]:
         nothing = {"name": "", "videos": 0, "model": "", "writable": False}
+        known = caller is not None
         return {
             "authenticated": known,
-            "token_needed": settings.token is not None,
+            "token_needed": bool(settings.tokens),
+            "name": caller.name if caller is not None else None,
+            "role": caller.role if caller is not None else None,
             "version": __version__ if known else "",
             "index": _index(service) if known else nothing,
             "limits": {
@@ -49,29 +52,53 @@ def routes(service: Service) -> APIRouter:
         tags=["session"],
     )
     async def session(request: Request) -> dict[str, Any]:
-        return await service.look_up(facts, bool(request.state.authenticated))
+        return await service.look_up(facts, request.state.caller)
 
     @router.post(
         "/login", response_model=shapes.Session, tags=["session"], summary="Trade the token for a cookie"
     )
     async def login(body: shapes.LoginRequest, request: Request, response: Response) -> dict[str, Any]:
-        if settings.token is not None:
-            service.logins.take(caller(request))
-            if not same(body.token, settings.token):
-                raise Problem(401, "That is not the token that the server was started with.")
+        caller: Caller | None = request.state.caller
+        if settings.tokens:
+            address = request.client.host if request.client else ""
+            token = await service.tokens.find(body.token, address)
+            if token is None:
+                raise Problem(401, "That is no token that the server was started with.")
+            caller = Caller(token.name, token.role, address)
+            request.state.logged_in = token.name
             response.set_cookie(
                 COOKIE,
-                new_session(settings.token),
+                new_session(token.secret),
                 max_age=SESSION_S,
                 httponly=True,
                 samesite="strict",
                 secure=request.url.scheme == "https",
             )
-        return await service.look_up(facts, True)
+        return await service.look_up(facts, caller)
 
-    @router.post("/logout", status_code=204, tags=["session"], summary="Forget the cookie")
-    async def logout(response: Response) -> None:
+    @router.post("/logout", status_code=204, tags=["session"], summary="End the session of the cookie")
+    async def logout(request: Request, response: Response) -> None:
+        cookie = request.cookies.get(COOKIE, "")
+        if service.tokens.of_session(cookie) is not None:
+            await service.look_up(service.access.log_out, cookie, session_ends(cookie))
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+
+    @router.get(
+        "/audit", response_model=shapes.Audit, tags=["audit"], summary="Who changed and judged what, and when"
+    )
+    async def audit(
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        who: Annotated[str, Query(max_length=64, description="Only of this token.")] = "",
+        action: Annotated[str, Query(max_length=200, examples=["judgements"])] = "",
+        since: shapes.Moment | None = None,
+    ) -> dict[str, Any]:
+        def read() -> dict[str, Any]:
+            after = 0.0 if since is None else since.timestamp()
+            total, entries = service.access.audit(offset, limit, who=who, action=action, since=after)
+            return {"total": total, "offset": offset, "entries": entries}
+
+        return await service.look_up(read)
 
     @router.get(
         "/folders",

@@ -46,7 +46,9 @@ class Server(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # or anyone could claim to be someone else
+                # Nobody else may claim to ask for someone.
+                proxy_headers=bool(settings.proxies),
+                forwarded_allow_ips=list(settings.proxies),
                 lifespan="on",
                 timeout_graceful_shutdown=GRACE_S,
                 timeout_keep_alive=30,
@@ -120,4 +122,4 @@ def make_app(service: Service) -> ASGIApp:
         return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
     app.mount("/static", _Static(directory=STATIC, check_dir=False))
-    return Guard(app, service.settings)
+    return Guard(app, service.settings, service.tokens, service.access)

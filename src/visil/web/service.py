@@ -14,9 +14,10 @@ from fastapi import Request
 
 from visil.collection import Index
 from visil.errors import printable
+from visil.web.access import AccessStore
+from visil.web.callers import Caller, Rate, Tokens
 from visil.web.decisions import DecisionStore
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
-from visil.web.guard import Rate
 from visil.web.jobs import Jobs
 from visil.web.library import Library
 from visil.web.pictures import Pictures
@@ -40,6 +41,7 @@ class Service:
         self.index = Index(settings.index)
         """For what people change: verdicts and removals. It never loads the model."""
         self.state = StateFolder(settings.index)
+        self.access = AccessStore(self.state.access, limits.audit_s)
         self.library = Library(self.index)
         self.roots = Roots(settings.roots)
         self.jobs = Jobs(settings, self.state, self.library)
@@ -51,7 +53,7 @@ class Service:
         self.sends = Rate(limits.uploads_per_minute)
         self.thumbnails = Rate(limits.pictures_per_minute)
         self.long_jobs = Rate(limits.long_jobs_per_minute)
-        self.logins = Rate(limits.logins_per_minute)
+        self.tokens = Tokens(settings.tokens, limits.wrong_tokens_per_minute)
         # Threads of their own for each kind of call, so that slow pictures never keep a list waiting.
         self._look_up_threads = anyio.CapacityLimiter(8)
         self._decode_threads = anyio.CapacityLimiter(6)
@@ -73,6 +75,7 @@ class Service:
         self.pictures.close()
         self.library.close()
         self.decisions.close()
+        self.access.close()
         self.index.close()
         self.state.close()
 
@@ -128,9 +131,11 @@ class Service:
         name = printable(real.name)
         return {"kind": "path", "id": printable(path), "name": name, "path": os.fspath(real)}
 
-    def submit(self, kind: str, title: str, request: dict[str, Any], *refs: dict[str, Any]) -> Job:
-        """Take on a job; uploads that it needs are kept until it is over."""
-        job = self.jobs.submit(kind, title, {"do": kind, **request})
+    def submit(
+        self, asked: Request, kind: str, title: str, request: dict[str, Any], *refs: dict[str, Any]
+    ) -> Job:
+        """Take on a job for who asked; uploads that it needs are kept until it is over."""
+        job = self.jobs.submit(kind, title, {"do": kind, **request}, who(asked).name)
         for ref in refs:
             if ref["kind"] == "upload":
                 self.uploads.get(ref["id"]).jobs.add(job.id)
@@ -153,6 +158,12 @@ class Service:
         return await self.decode(find)
 
 
+def who(request: Request) -> Caller:
+    """Who asks, for a call that not everybody may make."""
+    caller: Caller = request.state.caller
+    return caller
+
+
 def caller(request: Request) -> str:
     """Who asks, for counting."""
-    return request.client.host if request.client else ""
+    return who(request).key

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from visil.errors import UsageError, VideoError, printable
 from visil.plots.times import duration as duration_words
+from visil.web.tokens import Token
 
 MIB = 2**20
 GIB = 2**30
@@ -68,9 +69,15 @@ class Limits:
     """Seconds on the clock without a new frame after which a decoder counts as hanging."""
     file_lanes: int = 2
     """Searches for files, which must be decoded first, that run at the same time."""
-    waiting_jobs: int = 50
-    kept_jobs: int = 200
-    """Finished jobs that are remembered."""
+    waiting_jobs: int = 200
+    waiting_jobs_of_one: int = 50
+    """Of these, how many one caller may have."""
+    kept_jobs: int = 1000
+    """Finished jobs that are remembered, with their results, of each caller."""
+    kept_jobs_s: float = 30 * 24 * 3600.0
+    """Seconds for which they are."""
+    audit_s: float = 2 * 365 * 24 * 3600.0
+    """Seconds for which it is remembered who changed what."""
     comparisons: int = 64
     comparisons_bytes: int = 512 * MIB
     pictures_bytes: int = 256 * MIB
@@ -80,7 +87,8 @@ class Limits:
     pictures_per_minute: int = 3000
     """New ones; those made before are not counted."""
     long_jobs_per_minute: int = 20
-    logins_per_minute: int = 10
+    wrong_tokens_per_minute: int = 30
+    """From one address, a third of them at once; a right token is taken whatever else came from there."""
 
     def check_length(self, name: str, seconds: float | None) -> None:
         """A :class:`VideoError` where a video that is searched for or compared is longer than it may be."""
@@ -98,9 +106,16 @@ class Settings:
     port: int = 8765
     roots: tuple[Path, ...] = ()
     """Folders, resolved, whose files may be added, and searched for by path."""
-    token: str | None = None
-    """What every caller must know; None: open, to this machine only."""
+    tokens: tuple[Token, ...] = ()
+    """Of which every caller must know one; none: open, to this machine only."""
     limits: Limits = field(default_factory=Limits)
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks whose word on who asks (X-Forwarded-For) is believed."""
+
+    @property
+    def token(self) -> str | None:
+        """The first token; None where there is none."""
+        return self.tokens[0].secret if self.tokens else None
 
 
 def is_loopback(host: str) -> bool:
@@ -120,11 +135,13 @@ def settle(
     port: int = 8765,
     roots: Sequence[Path] = (),
     token: str | None = None,
+    tokens: Sequence[Token] = (),
     limits: Limits | None = None,
+    proxies: Sequence[str] = (),
 ) -> Settings:
-    """Check what a user asked for. Any other host than loopback gets a token, made where none is given.
+    """Check what a user asked for. Where others than this machine can ask, there is a token, made if none is given.
 
-    Without ``roots``, files in the folder that the collection lies in may be added.
+    Without ``roots``, files in the folder that the collection lies in may be added. ``token`` is one for everything.
     """
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(index)):
         raise UsageError(
@@ -139,14 +156,19 @@ def settle(
         if found is None or not found.is_dir():
             raise UsageError(f"{printable(os.fspath(root))}: --root must be a folder that exists")
         resolved.append(found)
-    if token is not None and not (
-        len(token) >= 8 and token.isascii() and token.isprintable() and " " not in token
-    ):
-        raise UsageError("a token needs at least 8 characters: letters, digits and signs of ASCII, no blanks")
+    known = [*([] if token is None else [Token("token", "admin", token)]), *tokens]
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy, strict=False)
+        except ValueError:
+            raise UsageError(
+                f"{printable(proxy)}: --proxy-headers takes the address of a proxy, or a network"
+            ) from None
     if sys.platform == "win32" and not is_loopback(host):
         raise UsageError(
             f"--host {host}: on Windows only this machine is served, as what decodes videos has no bounds there"
         )
-    if token is None and not is_loopback(host):
-        token = secrets.token_urlsafe(24)
-    return Settings(Path(os.path.abspath(index)), host, port, tuple(resolved), token, limits or Limits())
+    if not known and (proxies or not is_loopback(host)):
+        known = [Token("token", "admin", secrets.token_urlsafe(24))]
+    place = (Path(os.path.abspath(index)), host, port, tuple(resolved))
+    return Settings(*place, tuple(known), limits or Limits(), tuple(proxies))

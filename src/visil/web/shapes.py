@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from visil.web.tokens import Role
 
 Kind = Literal["search", "compare", "duplicates", "add"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 Said = Literal["same", "different"]
 Sort = Literal["name", "added", "duration", "size", "-name", "-added", "-duration", "-size"]
+
+Moment = Annotated[datetime, Field(examples=["2026-01-31T12:00:00Z"])]
 
 ID = "5f1e0c8a9b7d4e3f8a6b5c4d3e2f1a0b"
 
@@ -90,7 +95,7 @@ class JudgementRequest(Asked):
 
 
 class LoginRequest(Asked):
-    """The token that the server was started with."""
+    """A token that the server was started with."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"examples": [{"token": "what visil serve printed"}]}
@@ -120,6 +125,8 @@ class Session(BaseModel):
 
     authenticated: bool
     token_needed: bool
+    name: str | None = Field(None, description="Of the token that this caller has.")
+    role: Role | None = Field(None, description="What this caller may do.")
     version: str
     index: IndexFacts
     limits: LimitFacts
@@ -199,6 +206,7 @@ class Job(BaseModel):
     created: str
     finished: str | None
     error: str | None
+    caller: str = Field(description="The name of the token that it was started with.")
 
 
 class JobWithResult(Job):
@@ -214,8 +222,10 @@ class Started(BaseModel):
 
 
 class Jobs(BaseModel):
-    """The latest jobs, newest first."""
+    """A page of the jobs, newest first."""
 
+    total: int
+    offset: int
     jobs: list[Job]
 
 
@@ -237,9 +247,31 @@ class JudgementOnRecord(BaseModel):
 
 
 class Judgements(BaseModel):
-    """Everything that people said."""
+    """A page of what people said."""
 
+    total: int
+    offset: int
     judgements: list[JudgementOnRecord]
+
+
+class AuditEntry(BaseModel):
+    """A call that was to change something."""
+
+    at: str
+    who: str = Field(description="The name of the token; empty where it was none of them.")
+    role: str
+    address: str
+    action: str = Field(examples=["PUT /api/judgements"])
+    said: Any = Field(description="The JSON that was sent.")
+    status: int = Field(description="What was answered; 200 to 299 where it was done.")
+
+
+class Audit(BaseModel):
+    """A page of what was changed, newest first."""
+
+    total: int
+    offset: int
+    entries: list[AuditEntry]
 
 
 class Duplicates(BaseModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -30,10 +31,11 @@ CREATE TABLE IF NOT EXISTS jobs (
     progress TEXT NOT NULL,
     created REAL NOT NULL,
     finished REAL,
-    error TEXT
+    error TEXT,
+    caller TEXT NOT NULL DEFAULT ''
 )
 """
-COLUMNS = "id, kind, state, title, request, progress, created, finished, error"
+COLUMNS = "id, kind, state, title, request, progress, created, finished, error, caller"
 OVER = ("done", "failed", "cancelled")
 
 
@@ -46,6 +48,7 @@ class StateFolder:
     def __init__(self, index: Path) -> None:
         self.folder = index / "serve" if can_write(index) else _in_cache(index)
         self.jobs = self.folder / "jobs.sqlite"
+        self.access = self.folder / "access.sqlite"
         self.decisions = self.folder / "review.sqlite"
         self.results = self.folder / "results"
         self.comparisons = self.folder / "comparisons"
@@ -116,6 +119,7 @@ class Job:
     created: float
     finished: float | None = None
     error: str | None = None
+    caller: str = ""
 
     @property
     def over(self) -> bool:
@@ -126,15 +130,19 @@ class Job:
 class JobStore:
     """``jobs.sqlite``, and a JSON file for each result."""
 
-    def __init__(self, path: Path, results: Path, kept: int) -> None:
+    def __init__(self, path: Path, results: Path, kept: int, kept_s: float = math.inf) -> None:
+        """Finished jobs are kept so long, and of each caller so many."""
         self.results = results
         self.kept = kept
+        self.kept_s = kept_s
         self._lock = threading.Lock()
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute(TABLE)
+            if "caller" not in {row[1] for row in self._db.execute("PRAGMA table_info(jobs)")}:
+                self._db.execute("ALTER TABLE jobs ADD COLUMN caller TEXT NOT NULL DEFAULT ''")
         except sqlite3.DatabaseError as error:
             raise IndexFolderError(
                 path, f"the list of jobs cannot be opened ({error}); delete it to start a new one"
@@ -148,11 +156,11 @@ class JobStore:
         """Keep a job as it stands."""
         values = (
             *(job.id, job.kind, job.state, job.title, json.dumps(job.request), json.dumps(job.progress)),
-            *(job.created, job.finished, job.error),
+            *(job.created, job.finished, job.error, job.caller),
         )
         with self._lock:
             self._db.execute(
-                f"INSERT INTO jobs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+                f"INSERT INTO jobs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
                 " state = excluded.state, progress = excluded.progress, finished = excluded.finished,"
                 " error = excluded.error",
                 values,
@@ -163,9 +171,18 @@ class JobStore:
         found = self._select("WHERE id = ?", job)
         return found[0] if found else None
 
-    def latest(self, limit: int) -> list[Job]:
-        """The newest first."""
-        return self._select("ORDER BY number DESC LIMIT ?", limit)
+    def latest(
+        self, limit: int, offset: int = 0, *, kind: str = "", state: str = "", caller: str = ""
+    ) -> list[Job]:
+        """The newest first; of a kind, in a state, of a caller."""
+        chosen, values = _chosen(kind, state, caller)
+        return self._select(f"{chosen} ORDER BY number DESC LIMIT ? OFFSET ?", *values, limit, offset)
+
+    def count(self, *, kind: str = "", state: str = "", caller: str = "") -> int:
+        """How many there are."""
+        chosen, values = _chosen(kind, state, caller)
+        with self._lock:
+            return int(self._db.execute(f"SELECT count(*) FROM jobs {chosen}", values).fetchone()[0])
 
     def latest_done(self, kind: str) -> Job | None:
         """The one of its kind that was done last."""
@@ -202,10 +219,13 @@ class JobStore:
         return found
 
     def prune(self) -> None:
-        """Forget the oldest jobs that are over, but for the last search for duplicates."""
+        """Forget jobs that are over and old, or too many of one caller, but for the last search for duplicates."""
         last = self.latest_done("duplicates")
         old = self._select(
-            "WHERE state IN ('done', 'failed', 'cancelled') ORDER BY number DESC LIMIT -1 OFFSET ?", self.kept
+            "WHERE state IN ('done', 'failed', 'cancelled') AND (finished < ? OR number IN (SELECT number FROM"
+            " (SELECT number, row_number() OVER (PARTITION BY caller ORDER BY number DESC) AS place FROM jobs"
+            " WHERE state IN ('done', 'failed', 'cancelled')) WHERE place > ?))",
+            *(time.time() - self.kept_s, self.kept),
         )
         for job in old:
             if last is not None and job.id == last.id:
@@ -221,7 +241,15 @@ class JobStore:
         return [
             Job(
                 *(row[0], row[1], row[2], row[3], json.loads(row[4]), json.loads(row[5])),
-                *(row[6], row[7], row[8]),
+                *(row[6], row[7], row[8], row[9]),
             )
             for row in rows
         ]
+
+
+def _chosen(kind: str, state: str, caller: str) -> tuple[str, list[str]]:
+    """A condition for what is named."""
+    named = {"kind": kind, "state": state, "caller": caller}
+    given = {name: value for name, value in named.items() if value}
+    condition = " AND ".join(f"{name} = ?" for name in given)
+    return f"WHERE {condition}" if given else "", list(given.values())
