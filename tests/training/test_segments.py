@@ -13,7 +13,7 @@ from visil.training.segments import (
     located,
     positives,
     read_csv,
-    read_label_file,
+    read_json,
     read_segments,
     read_vcdb,
     within,
@@ -28,6 +28,34 @@ def write(path: Path, text: str) -> Path:
 
 
 # ---------------------------------------------------------------- formats
+
+
+def test_activitynet_pairs_stretches_of_one_action(tmp_path: Path) -> None:
+    def stretches(*found: tuple[float, float, str]) -> dict[str, object]:
+        return {"duration": 60.0, "annotations": [{"segment": [s, e], "label": label} for s, e, label in found]}
+
+    database = {
+        "abc": stretches((1.0, 9.5, "Rafting"), (20.0, 30.0, "Rafting")),
+        "d-e": stretches((2.0, 8.0, "Rafting"), (9.0, 15.0, "Skiing")),
+        "fgh": stretches((4.0, 4.0, "Rafting"), (0.0, 12.0, "Skiing")),
+        "xyz": stretches(),
+    }
+    file = write(tmp_path / "activity_net.v1-3.min.json", json.dumps({"taxonomy": [], "database": database}))
+    rafting = ("abc", (1.0, 9.5)), ("abc", (20.0, 30.0)), ("d-e", (2.0, 8.0))
+    skiing = ("d-e", (9.0, 15.0)), ("fgh", (0.0, 12.0))
+    expected = [  # each with those of other videos, the next ones first; a stretch without length is none
+        SegmentPair(*a, *b)
+        for a, b in (
+            *((rafting[0], rafting[2]), (rafting[1], rafting[2]), (rafting[2], rafting[0])),
+            *((rafting[2], rafting[1]), (skiing[0], skiing[1]), (skiing[1], skiing[0])),
+        )
+    ]
+    assert read_segments(file) == expected
+    names = ["/videos/v_abc.mp4", "/videos/v_d-e.mkv"]  # as its files are called
+    assert {(pair.query, pair.target) for pair in located(expected, names)[0]} == {(0, 1), (1, 0)}
+    database["bad"] = {"annotations": [{"segment": [1], "label": "x"}]}
+    with pytest.raises(FileError, match="'bad': needs annotations"):
+        read_segments(write(file, json.dumps({"database": database})))
 
 
 def test_csv_in_seconds_or_on_the_clock(tmp_path: Path) -> None:
@@ -104,7 +132,7 @@ def test_label_file_gives_starts_then_ends(tmp_path: Path) -> None:
     }
     file = write(tmp_path / "labels.json", json.dumps(labels))
     assert (
-        read_label_file(file)
+        read_json(file)
         == read_segments(file)
         == [
             SegmentPair("ab", (21, 39), "cd", (0, 18)),
@@ -128,7 +156,7 @@ def test_label_file_gives_starts_then_ends(tmp_path: Path) -> None:
 )
 def test_bad_label_files(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(FileError, match=said):
-        read_label_file(write(tmp_path / "labels.json", text))
+        read_json(write(tmp_path / "labels.json", text))
 
 
 def test_unknown_and_unreadable_files(tmp_path: Path) -> None:

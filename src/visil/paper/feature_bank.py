@@ -96,8 +96,11 @@ class FeatureBank:
         return list(dict.fromkeys([*self.videos.learning, *here]))
 
     def prepare(self, kinds: Iterable[str]) -> None:
-        """Make what is missing of these kinds, all of them from one pass over each video."""
+        """Make what is missing of these kinds, all of them from one pass over each video; I3D's from one of its own."""
         bases = list(dict.fromkeys(split_kind(kind)[0] for kind in kinds))
+        if I3D_KIND in bases and len(bases) > 1:
+            self.prepare([I3D_KIND])
+            bases.remove(I3D_KIND)
         missing: dict[str, dict[str, FeatureWriter]] = {}
         for name in self.ids:
             writers = {
@@ -202,7 +205,8 @@ class _Recipe:
         return self.videos.sampling.crop
 
     def read(self, video: _Video) -> AbstractContextManager[Iterator[Frames]]:
-        return nullcontext(self.videos.batches(video.name))
+        moving = I3D_KIND in video.writers
+        return nullcontext((self.videos.moving if moving else self.videos.batches)(video.name))
 
     def facts(self, _: object) -> None:
         return None

@@ -27,6 +27,9 @@ from visil.training.cached_footage import CachedFootage
 from visil.training.footage import read_frames
 from visil.video import Frames, Sampling, probe, stream_frames
 
+MOVING_FPS = 25.0
+"""Frames a second that I3D was trained on, and is fed with: those of Carreira and Zisserman (Sec. 2.5 there)."""
+
 RECIPES: dict[Edit, Callable[[], PictureTransform]] = {"mild": Mild, "paper": PaperPositive, "heavy": Heavy}
 
 
@@ -69,6 +72,9 @@ class Videos(Protocol):
 
     def batches(self, name: str) -> Iterator[Frames]:
         """The frames of an id as they come; a :class:`VideoError` where it cannot be read."""
+
+    def moving(self, name: str) -> Iterator[Frames]:
+        """The same at I3D's rate, 25 frames a second."""
 
 
 class BuiltInVideos:
@@ -168,6 +174,33 @@ class BuiltInVideos:
         images, times = self.frames(name)
         return batched(images, times.numpy())
 
+    def moving(self, name: str) -> Iterator[Frames]:
+        """A clip at I3D's rate; of a copy all that its clips show from one of its frames to the next."""
+        copy = self._copies.get(name)
+        if copy is None:
+            yield from _streamed(self.root / name, self._moving)
+            return
+        wanted: dict[int, dict[int, Tensor]] = {}
+        runs: list[list[tuple[int, int]]] = []
+        for clip, sample in copy.frames:
+            rate = self._clips[self._names[clip]][2]
+            first, last = (round(MOVING_FPS * (sample + step) / rate) for step in (0.5, 1.5))
+            runs.append([(clip, place) for place in range(first, last)])
+        for clip in {clip for clip, _ in copy.frames}:
+            places = {place for run in runs for number, place in run if number == clip}
+            wanted[clip] = _some_frames(self.root / self._names[clip], self._moving, places)
+        transform, shown = RECIPES[copy.edit](), 0
+        for run in runs:
+            pixels = torch.stack([wanted[clip][place] for clip, place in run])
+            changed = transform(pixels.permute(0, 3, 1, 2)[None].float() / 255, [copy.seed])[0].clamp(0, 1)
+            images = (changed * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+            yield Frames(images.numpy(), np.arange(shown, shown + len(run)) / MOVING_FPS)
+            shown += len(run)
+
+    @property
+    def _moving(self) -> Sampling:
+        return replace(self.sampling, fps=MOVING_FPS)
+
     def _copied(self, copy: Copy) -> tuple[Tensor, Tensor]:
         frames = []
         for clip, sample in copy.frames:
@@ -248,8 +281,31 @@ class DatasetVideos:
 
     def batches(self, name: str) -> Iterator[Frames]:
         """The frames of the file, decoded as they are asked for."""
-        with stream_frames(self._files[name], self.sampling, batch_size=BATCH) as stream:
-            yield from stream
+        return _streamed(self._files[name], self.sampling)
+
+    def moving(self, name: str) -> Iterator[Frames]:
+        """The same at I3D's rate."""
+        return _streamed(self._files[name], replace(self.sampling, fps=MOVING_FPS))
+
+
+def _streamed(file: str | os.PathLike[str], sampling: Sampling) -> Iterator[Frames]:
+    with stream_frames(file, sampling, batch_size=BATCH) as stream:
+        yield from stream
+
+
+def _some_frames(file: Path, sampling: Sampling, places: set[int]) -> dict[int, Tensor]:
+    """Frames uint8 [H, W, 3] by their number; beyond the end, the last one there is."""
+    found: dict[int, Tensor] = {}
+    count, last = 0, None
+    for batch in _streamed(file, sampling):
+        for picture in batch.images:
+            last = torch.from_numpy(np.array(picture))
+            if count in places:
+                found[count] = last
+            count += 1
+    if last is None:
+        raise VideoError(file, "no frame could be decoded")
+    return found | {place: last for place in places if place >= count}
 
 
 def _rate(file: Path) -> float:

@@ -15,9 +15,10 @@ from visil.model.config import read_config
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.config import Augmentation, Part, TrainConfig
-from visil.training.dataset import Split, read_footage, triplet_sampler
+from visil.training.dataset import Split, read_footage, split, triplet_sampler
 from visil.training.distributed import Processes, joined
 from visil.training.embedding import SnippetEmbedder
+from visil.training.feature_footage import FeatureEmbedder, FeatureFootage
 from visil.training.footage import Footage, JoinedFootage, RememberedFootage, SomeFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frames import train_frames
@@ -25,6 +26,7 @@ from visil.training.pairs import Pairs, load_pairs, save_pairs
 from visil.training.pictures import Pictures, read_pictures
 from visil.training.reader_stage import PAIRS, learn_reader, make_pairs, making, stored_pairs
 from visil.training.recipes import described
+from visil.training.segments import SegmentPair
 from visil.training.slide_shows import SlideShows
 from visil.training.starting_model import starting_model
 from visil.training.trainable import learning_parts
@@ -98,6 +100,31 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
             return _video_stage(config, model, data, processes, report, resume, stop)
 
 
+def train_on_features(
+    config: TrainConfig,
+    model: ViSiL,
+    footage: FeatureFootage,
+    pairs: Sequence[SegmentPair[int]] = (),
+    *,
+    resume: bool = True,
+    report: Report = print_lines,
+) -> Outcome:
+    """Train attention and comparator of ``model`` on videos that are features, as ``config`` says of all but videos.
+
+    ``pairs`` are annotated ones among them, by their numbers; a share of the videos is held out to validate on.
+    """
+    with joined(config.device) as processes:
+        make_folder(config.out, "the output folder")
+        model = model.to(processes.device)
+        data = split(footage, pairs, config.data.held_out)
+        if processes.first:
+            report(f"{len(data.training)} videos to learn from, {len(data.validation)} to validate on")
+        with stop_on_interrupt() as stop:
+            return _video_stage(
+                config, model, data, processes, report if processes.first else _nothing, resume, stop
+            )
+
+
 def transforms(name: Augmentation) -> PictureTransform:
     """The picture transforms of a configuration."""
     found: dict[Augmentation, PictureTransform] = {
@@ -106,6 +133,24 @@ def transforms(name: Augmentation) -> PictureTransform:
         "mild": Mild(),
     }
     return found[name]
+
+
+def embedder(
+    config: TrainConfig,
+    model: ViSiL,
+    footage: Footage,
+    learning: Sequence[Part] = (),
+    *,
+    kept_bytes: int | None = None,
+) -> SnippetEmbedder:
+    """What makes vectors of snippets of these videos; without ``kept_bytes``, pictures are remembered, too."""
+    if isinstance(footage, FeatureFootage):
+        return FeatureEmbedder(model, footage, learning)
+    if kept_bytes is None:
+        footage = RememberedFootage(footage)
+    return SnippetEmbedder(
+        model, footage, transforms(config.augmentation), learning, kept_bytes=kept_bytes
+    )
 
 
 def _frame_stage(
@@ -289,7 +334,7 @@ def _video_stage(
     objective = VideoObjective(
         config,
         model,
-        SnippetEmbedder(model, RememberedFootage(data.training), transforms(config.augmentation), learning),
+        embedder(config, model, data.training, learning),
         sampler,
         _validation(config, model, data, learning),
         related=related,
@@ -308,7 +353,7 @@ def _validation(config: TrainConfig, model: ViSiL, data: Split, learning: Sequen
         strung=config.data.strings > 0 and len(data.validation) >= STRUNG,
     )
     # Validation keeps its vectors itself, away from the GPU.
-    judged = SnippetEmbedder(model, data.validation, transforms(config.augmentation), learning, kept_bytes=0)
+    judged = embedder(config, model, data.validation, learning, kept_bytes=0)
     return Validation(judged, *copies)
 
 

@@ -1,7 +1,7 @@
 """Annotated segment pairs: which stretch of one video shows the footage of which stretch of another.
 
-Three ways to write them down are read: a CSV of one's own, VCDB's text files, and the ``label_file.json`` of TransVCL
-(VCDB, VCSL).
+Four ways to write them down are read: a CSV of one's own, VCDB's text files, the ``label_file.json`` of TransVCL (VCDB,
+VCSL), and ActivityNet's ``activity_net.v1-3.min.json``, whose stretches show the same action.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from visil.errors import FileError, UsageError, os_reason
 
@@ -28,6 +28,10 @@ COLUMNS = ("query", "query_start", "query_end", "target", "target_start", "targe
 
 AnyPath = str | os.PathLike[str]
 Span = tuple[float, float]
+
+PARTNERS = 5
+"""Stretches of the same action that each stretch is paired with: all pairs would be hundreds of thousands."""
+
 Video = TypeVar("Video", str, int)
 _Stretch = tuple[str | None, object, object]
 
@@ -114,13 +118,17 @@ def _endings(name: str) -> Iterator[str]:
     for parts in (path.parts, path.with_suffix("").parts if path.suffix else path.parts):
         for start in range(len(parts)):
             yield "/".join(parts[start:])
+    if path.stem.startswith("v_"):  # files of ActivityNet are called so
+        yield path.stem.removeprefix("v_")
 
 
 # ---------------------------------------------------------------------- reading
 
 
 def read_segments(path: AnyPath) -> list[SegmentPair[str]]:
-    """Segment pairs by the name of the file: ``.csv``, ``.json`` (TransVCL), ``.txt`` or a folder of those (VCDB)."""
+    """Segment pairs by the name of the file: ``.csv``, ``.json`` (TransVCL, ActivityNet), ``.txt`` or a folder of
+    those (VCDB).
+    """
     file = Path(path)
     if file.is_dir() or file.suffix.lower() == ".txt":
         return read_vcdb(file)
@@ -128,7 +136,7 @@ def read_segments(path: AnyPath) -> list[SegmentPair[str]]:
         case ".csv":
             return read_csv(file)
         case ".json":
-            return read_label_file(file)
+            return read_json(file)
     raise FileError(path, "segment pairs are read from .csv, .json or .txt, or a folder of .txt")
 
 
@@ -171,19 +179,51 @@ def read_vcdb(path: AnyPath) -> list[SegmentPair[str]]:
     return pairs
 
 
-def read_label_file(path: AnyPath) -> list[SegmentPair[str]]:
+def read_json(path: AnyPath) -> list[SegmentPair[str]]:
+    """TransVCL's labels, or ActivityNet's annotation, told apart by what is in the file."""
+    try:
+        content = json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise FileError(path, f"is no JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise FileError(
+            path, 'must be an object of "a-b": [[start in a, start in b, end in a, end in b], ...]'
+        )
+    if isinstance(content.get("database"), dict):
+        return _same_action(path, content["database"])
+    return _labelled(path, content)
+
+
+def _same_action(path: AnyPath, database: dict[str, Any]) -> list[SegmentPair[str]]:
+    """ActivityNet: ``{"database": {video: {"annotations": [{"segment": [start, end], "label": action}, …]}}}``.
+
+    Each stretch is paired with the next :data:`PARTNERS` of its action, in the order of the file, in other videos.
+    """
+    actions: dict[str, list[tuple[str, Span]]] = {}
+    for video, facts in database.items():
+        place = f"video {video!r}"
+        try:
+            stretches = [(one["label"], *map(one["segment"].__getitem__, (0, 1))) for one in facts["annotations"]]
+        except (TypeError, KeyError, IndexError, AttributeError) as error:
+            raise FileError(path, f"{place}: needs annotations of a segment and a label each") from error
+        for label, start, end in stretches:
+            span = (_seconds(path, place, start), _seconds(path, place, end))
+            if span[0] < span[1]:
+                actions.setdefault(str(label), []).append((video, span))
+    pairs = []
+    for same in actions.values():
+        for number, (video, span) in enumerate(same):
+            following = [*same[number + 1 :], *same[:number]]
+            others = [(other, its) for other, its in following if other != video][:PARTNERS]
+            pairs += [SegmentPair(video, span, other, its) for other, its in others]
+    return pairs
+
+
+def _labelled(path: AnyPath, labels: dict[str, Any]) -> list[SegmentPair[str]]:
     """TransVCL's labels: ``{"a-b": [[start in a, start in b, end in a, end in b], ...], ...}``, in seconds.
 
     Segments that end before they begin are passed over: the published labels of VCSL have some.
     """
-    try:
-        labels = json.loads(_text(path))
-    except (ValueError, RecursionError) as error:
-        raise FileError(path, f"is no JSON: {error}") from error
-    if not isinstance(labels, dict):
-        raise FileError(
-            path, 'must be an object of "a-b": [[start in a, start in b, end in a, end in b], ...]'
-        )
     pairs = []
     for key, segments in labels.items():
         place = f"entry {key!r}"

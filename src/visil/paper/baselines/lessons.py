@@ -13,10 +13,7 @@ from visil.paper.baselines.triplets import SnippetTriplets
 from visil.training.config import TrainConfig
 from visil.training.dataset import Split, read_footage, triplet_sampler
 from visil.training.distributed import Processes
-from visil.training.embedding import SnippetEmbedder
-from visil.training.feature_footage import FeatureEmbedder, FeatureFootage
-from visil.training.footage import RememberedFootage
-from visil.training.run import transforms
+from visil.training.run import embedder
 
 
 def lesson(
@@ -36,10 +33,7 @@ def lesson(
         cache = Path(config.data.cache) if config.data.cache is not None else out / "frames"
         data = read_footage(config.data, model.config.sampling, cache, tell)
     sampler, _ = triplet_sampler(config, model, data, Processes(device=model.device), anew=False)
-    if isinstance(data.training, FeatureFootage):
-        embed: SnippetEmbedder = FeatureEmbedder(model, data.training)
-    else:
-        embed = SnippetEmbedder(model, RememberedFootage(data.training), transforms(config.augmentation))
+    embed = embedder(config, model, data.training)
     return SnippetTriplets(sampler, embed, step=_step(data), epochs=config.optim.epochs)
 
 
