@@ -32,7 +32,10 @@ def write(path: Path, text: str) -> Path:
 
 def test_activitynet_pairs_stretches_of_one_action(tmp_path: Path) -> None:
     def stretches(*found: tuple[float, float, str]) -> dict[str, object]:
-        return {"duration": 60.0, "annotations": [{"segment": [s, e], "label": label} for s, e, label in found]}
+        return {
+            "duration": 60.0,
+            "annotations": [{"segment": [s, e], "label": label} for s, e, label in found],
+        }
 
     database = {
         "abc": stretches((1.0, 9.5, "Rafting"), (20.0, 30.0, "Rafting")),

@@ -71,7 +71,8 @@ class Networks:
                 own = {I3D_KIND: self.i3d_weights, VGG: self.vgg_weights}
                 file = own.get(base, self.backbone_weights)
                 size = os.path.getsize(file) if file else 0
-                self._keys[base] = repr((base if base in own else self.backbone, file, size))
+                network = {I3D_KIND: "i3d, 25 frames a second", VGG: VGG}.get(base, self.backbone)
+                self._keys[base] = repr((network, file, size))
         return self._keys[base]
 
 

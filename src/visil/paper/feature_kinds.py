@@ -7,7 +7,7 @@
 | ``layers`` | one vector for each of those stages, narrower ones filled up with zeros |
 | ``vgg-layers`` | the same of VGG-16's convolutions conv2_1 to conv5_3, from a weights file |
 | ``model`` | what a ViSiL model embeds |
-| ``i3d`` | 1,024 channels for every eight frames, from windows of 64; of videos at 25 frames a second, as I3D was trained |
+| ``i3d`` | 1,024 channels for every eight frames, from windows of 64; videos are read at 25 frames a second for it |
 
 All but ``model`` are of unit length. With ``+pca`` behind it a kind is whitened, with ``+reduced`` only rotated and
 reduced (the small rows of Table 2), in both cases to the table's width where that is smaller: 4×512 for L2-iMAC, 9×256

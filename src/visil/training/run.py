@@ -148,9 +148,7 @@ def embedder(
         return FeatureEmbedder(model, footage, learning)
     if kept_bytes is None:
         footage = RememberedFootage(footage)
-    return SnippetEmbedder(
-        model, footage, transforms(config.augmentation), learning, kept_bytes=kept_bytes
-    )
+    return SnippetEmbedder(model, footage, transforms(config.augmentation), learning, kept_bytes=kept_bytes)
 
 
 def _frame_stage(

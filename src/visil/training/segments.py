@@ -203,7 +203,9 @@ def _same_action(path: AnyPath, database: dict[str, Any]) -> list[SegmentPair[st
     for video, facts in database.items():
         place = f"video {video!r}"
         try:
-            stretches = [(one["label"], *map(one["segment"].__getitem__, (0, 1))) for one in facts["annotations"]]
+            stretches = [
+                (one["label"], *map(one["segment"].__getitem__, (0, 1))) for one in facts["annotations"]
+            ]
         except (TypeError, KeyError, IndexError, AttributeError) as error:
             raise FileError(path, f"{place}: needs annotations of a segment and a label each") from error
         for label, start, end in stretches:

@@ -1,8 +1,8 @@
 """I3D (Carreira and Zisserman 2017): Inception-v1 inflated to three dimensions, RGB stream, for the action videos.
 
 The paper takes its features for ActivityNet from the last 3D convolution, max-pooled over space (Sec. 5.2): here the
-output of ``Mixed_5c``, 1,024 channels for every eight frames. Videos are read as by its authors: 25 frames a second, the
-shorter side 256 pixels, the centre 224, values in [-1, 1], in windows of 64 frames, the length that it was trained on.
+output of ``Mixed_5c``, 1,024 channels for every eight frames. Videos are read as by its authors: 25 frames a second,
+the shorter side 256 pixels, the centre 224, values in [-1, 1], in windows of 64 frames, as long as its training clips.
 (ViSiL's own TensorFlow code takes something else than its paper says: the 400 logits of windows of 25 frames.)
 Convolutions and poolings pad as TensorFlow's "SAME" does, where the published weights come from.
 
@@ -31,7 +31,7 @@ STRIDE = 8
 """Frames for each feature."""
 
 CLIP = 64
-"""Frames that go through the network together: the length of the clips that it was trained on, at 25 frames a second."""
+"""Frames that go through the network together: the length of its training clips, at 25 frames a second."""
 
 Triple = tuple[int, int, int]
 

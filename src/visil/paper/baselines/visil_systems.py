@@ -111,8 +111,8 @@ class ViSiLSystem(ComparedSystem[Tensor]):
 class RefinedSystem(ViSiLSystem):
     """A finished model on the raw region vectors of its backbone, which it whitens and weighs."""
 
-    def __init__(self, model: ViSiL, name: str) -> None:
-        super().__init__(model, name, reads=RAW)
+    def __init__(self, model: ViSiL, name: str, *, reads: str = RAW) -> None:
+        super().__init__(model, name, reads=reads)
 
     @torch.inference_mode()
     def describe(self, video: VideoFeatures) -> Tensor:
