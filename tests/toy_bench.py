@@ -8,15 +8,16 @@ from typing import Any
 from synthetic import moving_scene, write_video
 from visil.compare.visil import ViSiL
 from visil.model.config import ViSiLConfig
-from visil.paper.experiment import Experiment
+from visil.paper.experiment import Changes, Experiment
 from visil.paper.feature_bank import Networks
-from visil.paper.short_training import ShortTraining
 from visil.paper.videos import BuiltInVideos
 from visil.video import Sampling
 
 SIDE = 64
 SMALL = Sampling(resize=SIDE, crop=SIDE)
-QUICK = ShortTraining(epochs=1, triplets=3, window=8)
+QUICK = Changes(
+    quick=True, settings={"optim": {"epochs": 1}, "data": {"triplets": 3, "window": 8, "words": 8}}
+)
 
 
 def write_clips(root: Path, count: int = 10) -> Path:
@@ -39,4 +40,4 @@ def small_model() -> ViSiL:
 def small_experiment(clips: Path, out: Path, model: ViSiL | None = None, **options: Any) -> Experiment:
     """On the built-in benchmark of these clips."""
     videos = BuiltInVideos(clips, out / "cache", SMALL)
-    return Experiment(videos, Networks(model=model), out, SMALL, training=QUICK, **options)
+    return Experiment(videos, Networks(model=model), out, SMALL, changes=QUICK, **options)

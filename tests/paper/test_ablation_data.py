@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from visil.paper.ablation import CURVES, TABLES, VARIANTS, paper_dsvr
-from visil.paper.short_training import ShortTraining
+from visil.paper.ablation import CURVES, TABLES, VARIANTS, curve_recipe, paper_dsvr, row_recipe
+from visil.training.recipes import RECIPES
 
 
 def test_a_curve_changes_one_setting_of_v() -> None:
@@ -20,9 +20,21 @@ def test_the_paper_beside_it() -> None:
     assert paper_dsvr() == {"f": 0.838, "f+W": 0.844, "f+W+A": 0.856, "sym": 0.830, "v": 0.880, "r=0": 0.859}
 
 
-def test_short_trainings_start_from_the_same_settings() -> None:
-    usual, v = ShortTraining(), VARIANTS["v"]
-    assert (usual.margin, usual.regularisation, usual.window) == (v.margin, v.regularisation, v.window)
-    assert usual.with_setting("window", 16.0) == ShortTraining(window=16)
-    assert usual.with_setting("margin", 1.0).margin == 1.0
-    assert usual.with_setting("regularisation", 0.0).regularisation == 0.0
+def test_a_point_of_a_curve_is_the_recipe_with_one_setting_changed() -> None:
+    paper = RECIPES["paper"]
+    for name, value, setting in (
+        ("gamma", 1.0, "loss.margin"),
+        ("r", 0.5, "loss.regularisation"),
+        ("w", 96, "data.window"),
+    ):
+        recipe = curve_recipe(CURVES[name], value)
+        one, other = paper.config.decisive(), recipe.config.decisive()
+        assert {key for key in one if one[key] != other[key]} == {setting}
+        assert other[setting] == value
+    assert curve_recipe(CURVES["gamma"], 0.5) == curve_recipe(CURVES["w"], 64) == paper
+
+
+def test_rows_of_table_9_pool_as_they_are_called() -> None:
+    assert row_recipe("ViSiL_v MP-AP/MP-AP") == row_recipe("ViSiL_v") == RECIPES["paper"]
+    model = row_recipe("ViSiL_v AP-AP/MP-AP").model()
+    assert (model.frame_pool, model.video_pool) == (("mean", "mean"), ("max", "mean"))

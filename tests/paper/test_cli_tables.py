@@ -43,10 +43,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_is_enough(clips: Path, model: Path, tmp_path: Path) -> None:
-    common = ("--videos", clips, "--out", tmp_path, "--model", model, "--device", "cpu")
+    common = ("--videos", clips, "--out", tmp_path, "--model", model, "--device", "cpu", "--quick")
     rows = ("--systems", "MAC", "--systems", "L2-iMAC +PCA", "--systems", "TN", "--systems", "model")
     text = run("systems", "pr-curves", *common, *rows)
-    assert "### Every compared system" in text
+    assert "### Every compared system (quick: a toy)\n" in text
     assert "| MAC | " in text
     for name in ("systems", "pr-curves"):
         assert {file.suffix for file in tmp_path.glob(f"{name}.*")} == {".md", ".csv", ".png"}
@@ -78,12 +78,12 @@ def test_a_dataset(tmp_path: Path, model: Path, clips: Path) -> None:
     (tmp_path / "ids.json").write_text(json.dumps(ids))
     dataset = ("--dataset", "fivr-5k", "--annotations", tmp_path / "annotation.json")
     common = (*dataset, "--ids", tmp_path / "ids.json", "--videos", folder, "--model", model)
-    out = ("--out", tmp_path / "out", "--device", "cpu")
+    out = ("--out", tmp_path / "out", "--device", "cpu", "--quick")
     document = json.loads(run("table-2", *common, *out, "--systems", "MAC", "--json"))
     (table,) = document["tables"]
     assert table["rows"][0]["ours"] == {"DSVR": 1.0, "CSVR": 1.0, "ISVR": 1.0}
     assert table["on"].startswith("fivr-5k: 2 of 2 queries and 3 of 4 videos are here, annotation ")
-    assert "give --training" in failure("systems", *common, *out, "--systems", "MAC +PCA")
+    assert failure("systems", *common, *out, "--systems", "MAC +PCA") == "systems: missing --training DIR"
     rows = ("--systems", "L3-iMAC +PCA", "--training", clips, "--json")
     learned = json.loads(run("systems", *common, *out, *rows))["tables"][0]["rows"][0]
     assert learned["ours"] == {"DSVR": 1.0, "CSVR": 1.0, "ISVR": 1.0}
@@ -99,7 +99,7 @@ def test_the_list() -> None:
 def test_mistakes_are_one_line(clips: Path, model: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    usual = ("--model", model, "--out", tmp_path / "out", "--device", "cpu")
+    usual = ("--model", model, "--out", tmp_path / "out", "--device", "cpu", "--quick")
     assert failure().startswith("which tables?")
     assert failure("table-1").startswith("unknown table 'table-1': choose from table-2,")
     assert failure("table-2") == "no videos: give --videos DIR"
@@ -120,3 +120,22 @@ def test_mistakes_are_one_line(clips: Path, model: Path, tmp_path: Path) -> None
         "table-2", "--videos", clips, "--model", tmp_path / "nothing", "--out", tmp_path / "out"
     )
     assert "nothing" in missing
+    assert "variants of the recipe paper" in failure("table-2", "--videos", clips, "--recipe", "default")
+    lonely = ("--videos", clips, "--training-annotations", clips)
+    assert failure("table-3", *lonely) == "--training-annotations are those of --training: give both"
+
+
+def test_what_is_missing_is_said_before_any_work(
+    tmp_path: Path, clips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    common = ("--videos", clips, "--out", tmp_path / "out", "--device", "cpu")
+    assert failure("table-3", "figure-5", *common) == (
+        "table-3, gamma, r, w: missing --backbone-weights FILE (resnet50); or --quick for a toy"
+    )
+    dataset = ("--dataset", "activitynet", "--annotations", tmp_path / "no.pickle")
+    assert failure("table-8", "table-3", *common, *dataset) == (
+        "table-8, table-3: missing --i3d-weights FILE, --training DIR, --backbone-weights FILE (resnet50), "
+        "--training-annotations FILE"
+    )
+    assert not (tmp_path / "out").exists()

@@ -95,6 +95,6 @@ def test_a_missing_file_of_weights_is_asked_for_by_an_option_that_commands_have(
     with pytest.raises(ModelError, match="--backbone-weights"):
         finished_model(RECIPES["paper-f"])
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    for name in ("train", "evaluate", "fit-whitening"):
+    for name in ("train", "evaluate", "fit-whitening", "tables"):
         options = {option for parameter in commands[name].params for option in parameter.opts}
         assert {"--recipe", "--backbone-weights"} <= options

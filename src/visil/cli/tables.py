@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.evaluate import Dataset
-from visil.cli.options import AsJson, numbers
-from visil.cli.output import failures_as_json, print_json, print_left_out, say
+from visil.cli.options import AsJson, BackboneWeights, RecipeName, numbers
+from visil.cli.output import failures_as_json, note, print_json, print_left_out, say
 from visil.cli.progress import table_progress
 from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from visil.paper.experiment import Experiment
+    from visil.paper.experiment import Experiment, Setup
     from visil.paper.reproduce import Made
+    from visil.video import Sampling
 
 
 def tables(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...", help="table-2 to table-10, figure-4 to figure-7, systems, pr-curves, …; all."
+            metavar="NAME...",
+            help="table-2 to table-10, figure-1, figure-4 to figure-7, systems, pr-curves, …; all.",
         ),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="What there is.")] = False,
@@ -48,7 +50,14 @@ def tables(
     ] = None,
     pattern: Annotated[str, typer.Option(help="Where the video of an id is below DIR.")] = "{id}.*",
     training: Annotated[
-        Path | None, typer.Option("--training", metavar="DIR", help="With --dataset, videos to learn from.")
+        Path | None,
+        typer.Option("--training", metavar="DIR", help="With --dataset, videos to learn from: VCDB's."),
+    ] = None,
+    training_annotations: Annotated[
+        Path | None,
+        typer.Option(
+            "--training-annotations", metavar="FILE", help="Which stretches of them show the same: VCDB's."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", metavar="FOLDER", help="Where results go, and what is kept for the next.")
@@ -65,10 +74,16 @@ def tables(
             help="The row 'model'; or ROW=MODEL for a row of ViSiL's; may be repeated.",
         ),
     ] = None,
-    backbone: Annotated[str, typer.Option(help="Network of the compared features.")] = "efficientnet-lite0",
-    backbone_weights: Annotated[
-        Path | None, typer.Option("--backbone-weights", metavar="FILE", help="Its weights.")
+    recipe: RecipeName = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A toy: what learns is trained for minutes; the table says so."),
+    ] = False,
+    backbone: Annotated[
+        str | None,
+        typer.Option(help="Network of the compared features; resnet50, with --quick efficientnet-lite0."),
     ] = None,
+    backbone_weights: BackboneWeights = None,
     i3d_weights: Annotated[
         Path | None, typer.Option("--i3d-weights", metavar="FILE", help="Weights of I3D.")
     ] = None,
@@ -82,29 +97,38 @@ def tables(
     flat: Annotated[
         bool, typer.Option("--flat", help="Folders mean nothing: only edited copies count.")
     ] = False,
-    epochs: Annotated[int, typer.Option(min=1, help="Of each short training.")] = 2,
-    triplets: Annotated[int, typer.Option(min=1, help="Of each epoch.")] = 100,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Of each training, in place of the recipe's.")
+    ] = None,
+    triplets: Annotated[
+        int | None, typer.Option(min=1, help="Of each epoch and pool, in place of the recipe's.")
+    ] = None,
     values: Annotated[str | None, typer.Option(help="Of a curve, such as 0.25,0.5,1.")] = None,
     pictures: Annotated[
-        str, typer.Option(help="'model': frames as the model samples them; 'paper': 256 px, the centre 224.")
-    ] = "model",
+        str | None,
+        typer.Option(
+            help="'paper': frames of 256 px, the centre 224; 'model', as --quick has it: as the model samples them."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Make tables and figures of the paper: its figures beside ours, as Markdown, CSV and a picture.
 
-    With --videos alone, on the built-in benchmark: edited copies of the videos in a folder, to be found again.
+    Rows of ViSiL's are recipes, trained as visil train does, kept in FOLDER and used again. What is missing is said
+    before anything is done. With --videos alone, on the built-in benchmark: edited copies of the videos in a folder.
     """
     if listed:
         _list(as_json)
         return
-    from visil.paper.reproduce import chosen_names, make
+    from visil.paper.reproduce import chosen_names, make, missing
 
     if not names:
         raise UsageError("which tables? visil tables --list names them")
     wanted = chosen_names(names)
     points = None if values is None else numbers("--values", values, float)
+    pictures = pictures or ("model" if quick else "paper")
     if pictures not in ("model", "paper"):
         raise UsageError(f"--pictures is 'model' or 'paper', not {pictures!r}")
     if videos is None:
@@ -115,16 +139,46 @@ def tables(
         raise UsageError(
             "--training and --ids go with --dataset: the built-in benchmark holds out videos itself"
         )
+    if training_annotations is not None and training is None:
+        raise UsageError("--training-annotations are those of --training: give both")
+    base = recipe or "paper"
+    if base not in ("paper", "paper-512"):
+        raise UsageError(f"rows are variants of the recipe paper or paper-512, not of {base}")
     if dataset is not None and (flat or clips is not None):
         raise UsageError("--flat and --clips go with the built-in benchmark: leave --dataset out")
     options = _Options(
-        *(videos, dataset, annotations, ids, pattern, training, out, model or [], backbone),
-        *(backbone_weights, i3d_weights, clips, flat, epochs, triplets, pictures, seed, device),
+        videos=videos,
+        dataset=dataset,
+        annotations=annotations,
+        ids=ids,
+        pattern=pattern,
+        training=training,
+        training_annotations=training_annotations,
+        out=out,
+        model=model or [],
+        base=base,
+        quick=quick,
+        backbone=backbone or ("efficientnet-lite0" if quick else "resnet50"),
+        backbone_weights=backbone_weights,
+        i3d_weights=i3d_weights,
         vgg_weights=vgg_weights,
+        clips=clips,
+        flat=flat,
+        epochs=epochs,
+        triplets=triplets,
+        pictures=pictures,
+        seed=seed,
+        device=device,
     )
+    note(f"recipe {base}{', quick: a toy' if quick else ''}, on {options.backbone}")
+    setup, sampling = _setup(options)
+    lacking = missing(wanted, setup, systems=systems, values=points)
+    if lacking:
+        toy = "" if quick or "--training DIR" in lacking else "; or --quick for a toy"
+        raise UsageError(f"{', '.join(wanted)}: missing {', '.join(lacking)}{toy}")
     made = []
     with table_progress(as_json) as (on_videos, tell):
-        experiment = _experiment(options, on_videos, tell)
+        experiment = _experiment(options, setup, sampling, on_videos, tell)
         for name in wanted:
             tell(name)
             done = make(name, experiment, systems=systems, values=points)
@@ -150,31 +204,30 @@ class _Options:
     ids: Path | None
     pattern: str
     training: Path | None
+    training_annotations: Path | None
     out: Path
     model: list[str]
+    base: str
+    quick: bool
     backbone: str
     backbone_weights: Path | None
     i3d_weights: Path | None
     clips: int | None
     flat: bool
-    epochs: int
-    triplets: int
+    epochs: int | None
+    triplets: int | None
     pictures: str
     seed: int
     device: str
     vgg_weights: Path | None = None
 
 
-def _experiment(
-    options: _Options, on_videos: Callable[[int, int, str], None] | None, tell: Callable[[str], None]
-) -> Experiment:
+def _setup(options: _Options) -> tuple[Setup, Sampling]:
+    """What rows are made with, and how frames are seen."""
     from visil.compare.loading import load
-    from visil.evaluation.evaluate import Task
     from visil.kernels.devices import chosen_device
-    from visil.paper.experiment import Experiment
+    from visil.paper.experiment import Changes, Setup
     from visil.paper.feature_bank import Networks
-    from visil.paper.short_training import ShortTraining
-    from visil.paper.videos import BuiltInVideos, DatasetVideos, Videos
     from visil.video import Sampling
 
     rows = dict(given.split("=", 1) for given in options.model if "=" in given)
@@ -184,13 +237,42 @@ def _experiment(
             "--model: one model is 'model'; others are given as ROW=MODEL, such as ViSiL_v=FOLDER"
         )
     device = chosen_device(options.device)
-    at_hand = load(plain[0] if plain else None, device=str(device))
-    sampling = at_hand.config.sampling if options.pictures == "model" else Sampling()
-    cache = options.out / "cache"
+    needed = bool(plain) or options.pictures == "model"
+    at_hand = load(plain[0] if plain else None, device=str(device)) if needed else None
+    sampling = at_hand.config.sampling if at_hand and options.pictures == "model" else Sampling()
+    networks = Networks(
+        options.backbone,
+        str(options.backbone_weights) if options.backbone_weights else None,
+        at_hand,
+        str(options.i3d_weights) if options.i3d_weights else None,
+        str(options.vgg_weights) if options.vgg_weights else None,
+        device,
+    )
+    given = {"optim": {"epochs": options.epochs}, "data": {"triplets": options.triplets}}
+    settings = {part: own for part, own in given.items() if None not in own.values()}
+    models = {row: load(name, device=str(device)) for row, name in rows.items()}
+    built_in = options.dataset is None
+    changes = Changes(options.base, options.quick, settings)
+    learning = built_in or options.training is not None
+    annotated = built_in or options.training_annotations is not None
+    return Setup(networks, models, changes, learning, annotated), sampling
+
+
+def _experiment(
+    options: _Options,
+    setup: Setup,
+    sampling: Sampling,
+    on_videos: Callable[[int, int, str], None] | None,
+    tell: Callable[[str], None],
+) -> Experiment:
+    from visil.evaluation.evaluate import Task
+    from visil.paper.experiment import Experiment
+    from visil.paper.videos import BuiltInVideos, DatasetVideos, Videos
+
     videos: Videos
     if options.dataset is None:
         videos = BuiltInVideos(
-            *(options.videos, cache, sampling),
+            *(options.videos, options.out / "cache", sampling),
             clips=options.clips,
             seed=options.seed,
             flat=options.flat,
@@ -202,18 +284,12 @@ def _experiment(
         videos = DatasetVideos(
             *(task, options.videos, sampling), training=options.training, pattern=options.pattern
         )
-    networks = Networks(
-        options.backbone,
-        str(options.backbone_weights) if options.backbone_weights else None,
-        at_hand,
-        str(options.i3d_weights) if options.i3d_weights else None,
-        str(options.vgg_weights) if options.vgg_weights else None,
-        device,
-    )
     return Experiment(
-        *(videos, networks, options.out, sampling),
-        training=ShortTraining(epochs=options.epochs, triplets=options.triplets, seed=options.seed),
-        models={row: load(name, device=str(device)) for row, name in rows.items()},
+        *(videos, setup.networks, options.out, sampling),
+        changes=setup.changes,
+        annotations=options.training_annotations,
+        seed=options.seed,
+        models=setup.models,
         on_videos=on_videos,
         tell=tell,
     )

@@ -65,12 +65,12 @@ def _load(
 
 def preset_config(name: str, backbone: str | None = None) -> ViSiLConfig:
     """A preset, also on another backbone: as wide as that backbone is, where the paper keeps the full width."""
-    from visil.model.backbones import backbone_spec
+    from visil.model.backbones import channels_of
 
     config = preset(name)
     if backbone is None or backbone == config.backbone:
         return config
-    width = sum(backbone_spec(backbone).build().channels[i] for i in config.stages)
-    full = config.dim == sum(backbone_spec(config.backbone).build().channels[i] for i in config.stages)
+    width = sum(channels_of(backbone)[i] for i in config.stages)
+    full = config.dim == sum(channels_of(config.backbone)[i] for i in config.stages)
     dim = config.dim and (width if full else min(config.dim, width))
     return config.replaced(backbone=backbone, dim=dim)

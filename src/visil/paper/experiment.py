@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,18 @@ from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures
 from visil.evaluation.predictions import Predictions, read_predictions, write_predictions
 from visil.evaluation.scoring import score_videos
+from visil.paper.ablation import RECIPE_OF, row_recipe
 from visil.paper.baselines.frame_features import FrameFeatures
 from visil.paper.baselines.registry import QUICK, SYSTEMS, system
 from visil.paper.baselines.system import ComparedSystem
 from visil.paper.baselines.triplets import TripletSource
-from visil.paper.baselines.visil_systems import POOLED, POOLINGS, ROWS, RefinedSystem, visil_system
+from visil.paper.baselines.visil_systems import POOLED, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks
-from visil.paper.feature_kinds import VGG, split_kind
-from visil.paper.short_training import ShortTrainer, ShortTraining
-from visil.paper.videos import Videos
+from visil.paper.feature_kinds import VGG, split_kind, stages_of
+from visil.paper.trained_models import TrainedModels
+from visil.paper.videos import DatasetVideos, Videos
 from visil.progress import Counted
+from visil.training.recipes import RECIPES, Recipe, quick
 from visil.video import Sampling
 
 I3D = "I3D"
@@ -37,11 +39,101 @@ class Unavailable(UsageError):
     """A row that cannot be made here, and what is missing for it."""
 
 
+@dataclass(frozen=True)
+class Changes:
+    """What is changed about the recipes of all rows."""
+
+    base: str = "paper"
+    """The recipe that rows are variants of: ``paper``, or ``paper-512``."""
+    quick: bool = False
+    """Toys of the recipes (:func:`visil.training.recipes.quick`)."""
+    settings: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """Of sections of a training configuration, such as {"optim": {"epochs": 1}}."""
+
+    def applied(self, recipe: Recipe, backbone: str, weights: str | None) -> Recipe:
+        """A row's recipe as it is run here."""
+        dim = RECIPES[self.base].config.model.dim
+        if dim is not None and recipe.model().dim is not None:
+            recipe = recipe.with_settings(f"{recipe.name}, {dim}", model={"dim": dim})
+        recipe = quick(recipe) if self.quick else recipe
+        if self.settings:
+            recipe = recipe.with_settings(f"{recipe.name}, changed", **self.settings)
+        return recipe.on(backbone, weights, stages_of(backbone))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What rows are made with, known before any video is read."""
+
+    networks: Networks
+    models: Mapping[str, ViSiL]
+    changes: Changes
+    learning: bool
+    """Whether there are videos to learn from."""
+    annotated: bool
+    """Whether it is known which stretches of them show the same, or nobody has to know."""
+
+    def names(self) -> list[str]:
+        """Every system that a table can have."""
+        return [*SYSTEMS, I3D]
+
+    def recipe_name(self, row: str) -> str | None:
+        """What made a row of ViSiL's: its recipe, or the model that was given for it."""
+        if row in self.models:
+            return f"given: {self.models[row].config.name}"
+        return self.recipe(row).name if is_ours(row) else None
+
+    def recipe(self, row: str | Recipe) -> Recipe:
+        """The recipe of a row of ViSiL's, as it is run here."""
+        recipe = row if isinstance(row, Recipe) else row_recipe(row)
+        return self.changes.applied(recipe, self.networks.backbone, self.networks.backbone_weights)
+
+    def missing(self, rows: Mapping[str | Recipe, str | None]) -> list[str]:
+        """What the rows ({row: other features, or None}) need and was not given, as options; found without any work."""
+        found: dict[str, None] = {}
+        for row, reads in rows.items():
+            if isinstance(row, str) and row in self.models:
+                continue
+            kind = reads or (self.reads(row) if isinstance(row, str) else "l3-imac")
+            base, suffix = split_kind(kind) if kind is not None else ("", "")
+            if base == "i3d" and self.networks.i3d_weights is None:
+                found["--i3d-weights FILE"] = None
+            if base not in ("", "i3d", "model") and not self.networks.backbone_at_hand():
+                found[f"--backbone-weights FILE ({self.networks.backbone})"] = None
+            ours = isinstance(row, Recipe) or is_ours(row)
+            recipe = self.recipe(row) if ours and reads is None else None
+            learns = suffix or (
+                system(row).learns if isinstance(row, str) and recipe is None and row != I3D else False
+            )
+            if recipe is not None:
+                learns = recipe.model().dim is not None
+                if recipe.trained and not self.annotated and not self.changes.quick:
+                    found["--training-annotations FILE"] = None
+            if learns and not self.learning:
+                found["--training DIR"] = None
+        return list(found)
+
+    def reads(self, name: str) -> str | None:
+        """The features that a row takes; None: those of a model that was given for it, or that is missing."""
+        if name == I3D:
+            return "i3d"
+        if name in self.models:
+            return None
+        if name == "model":
+            return "model" if self.networks.model is not None else None
+        if is_ours(name):
+            return "l3-imac"
+        if name == "LBoW" and self.networks.vgg_weights is not None:
+            return VGG
+        return system(name).reads
+
+
 class Experiment:
     """Rows by name, for all tables.
 
     Results go to ``out``; features, frames, scores and trained models stay there for the next table. ``models`` are
     finished models for rows of their own: {"ViSiL_v": model}. The row "model" is that of ``networks``.
+    ``annotations`` are those of the videos to learn from: which stretches show the same.
     """
 
     def __init__(
@@ -51,31 +143,37 @@ class Experiment:
         out: Path,
         sampling: Sampling,
         *,
-        training: ShortTraining | None = None,
+        changes: Changes | None = None,
+        annotations: Path | None = None,
+        seed: int = 0,
         models: Mapping[str, ViSiL] | None = None,
         on_videos: Counted | None = None,
         tell: Tell = lambda _: None,
     ) -> None:
         self.videos, self.networks, self.sampling, self.out = videos, networks, sampling, out
         self.models_folder, self._scores_folder = out / "models", out / "cache" / "scores"
-        self.training = training or ShortTraining()
+        self.changes, self.seed = changes or Changes(), seed
         self.models = dict(models or {})
+        annotated = annotations is not None or not isinstance(videos, DatasetVideos)
+        self.setup = Setup(networks, self.models, self.changes, bool(videos.learning_files), annotated)
         self.bank = FeatureBank(videos, out / "cache" / "features", networks, on_videos)
-        frames = out / "cache" / f"frames-{sampling.fit}"
-        self.trainer = ShortTrainer(self.bank, self.models_folder, sampling, cache=frames, tell=tell)
+        self.trainer = TrainedModels(
+            self.bank,
+            self.models_folder,
+            sampling,
+            annotations=annotations,
+            cache=out / "cache" / f"frames-{sampling.fit}",
+            seed=seed,
+            tell=tell,
+        )
         self._tell = tell
         self._kept: dict[tuple[str, str | None], Predictions] = {}
-        self._trained: dict[str, ViSiL] = {}
-
-    def names(self) -> list[str]:
-        """Every system that a table can have."""
-        return [*SYSTEMS, I3D]
 
     def prepare(self, rows: Mapping[str, str | None]) -> None:
         """Make the features of many rows ({name: other features, or None}) in one pass."""
         kinds = []
         for name, reads in rows.items():
-            kind = reads or self._reads(name)
+            kind = reads or self.setup.reads(name)
             if kind is not None and not (split_kind(kind)[0] == "i3d" and self.networks.i3d_weights is None):
                 kinds.append(kind)
         self.bank.prepare(kinds)
@@ -96,16 +194,11 @@ class Experiment:
         """The benchmark's figures of a model on the benchmark's backbone."""
         return self._evaluated(self._scored(RefinedSystem(model, name), self.bank, _learned(model)))
 
-    def trained(self, name: str, training: ShortTraining | None = None, folder: str | None = None) -> ViSiL:
-        """A row of Table 3 or 9 as a model on the benchmark's backbone, trained where it has parts to train."""
-        row, frames, videos = POOLED.get(name, (name, "MP-AP", "MP-AP"))
-        config = ROWS[row].replaced(frame_pool=POOLINGS[frames], video_pool=POOLINGS[videos])
-        if (frames, videos) == ("MP-AP", "MP-AP"):
-            name = row
-        folder = folder or name.replace(" ", "-").replace("/", "-")
-        if folder not in self._trained:
-            self._trained[folder] = self.trainer.model(folder, config, training or self.training)
-        return self._trained[folder]
+    def trained(self, row: str | Recipe) -> ViSiL:
+        """A row of ViSiL's as a model: the one that was given for it, or the outcome of its recipe."""
+        if isinstance(row, str) and row in self.models:
+            return self.models[row]
+        return self.trainer.model(self.setup.recipe(row))
 
     def system(self, name: str, reads: str | None = None) -> ComparedSystem[Any]:
         """A system by name; what it learns by training with pictures is trained already."""
@@ -113,7 +206,7 @@ class Experiment:
 
     def _system(self, name: str, reads: str | None) -> tuple[ComparedSystem[Any], FeatureBank, str]:
         """The system, the features that it takes, and what it is beyond its name."""
-        kind = reads or self._reads(name)
+        kind = reads or self.setup.reads(name)
         if kind is not None and split_kind(kind)[0] == "i3d" and self.networks.i3d_weights is None:
             raise Unavailable(NO_I3D)
         if kind == VGG:
@@ -134,21 +227,22 @@ class Experiment:
                 raise Unavailable("needs a model: --model")
             made = system("model", model=self.networks.model)
             return made, self.bank, repr(self.networks.model.config)
-        if reads is None and (name in ROWS or name in POOLED):
+        if reads is None and is_ours(name):
             model = self.trained(name)
             return RefinedSystem(model, name), self.bank, _learned(model)
-        return system(name, reads=reads, **QUICK.get(name, {})), self.bank, ""
+        shortly = QUICK.get(name, {}) if self.changes.quick else {}
+        return system(name, reads=reads, **shortly), self.bank, repr(shortly) if shortly else ""
 
     def _scored(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> Predictions:
         """Scores of a system, read back where they were computed from the same things before.
 
         ``of`` says what the system is beyond its name and features, such as how it was trained.
         """
-        file = self._scores_folder / f"{_digest(made, bank, of, self.training.seed)}.json"
+        file = self._scores_folder / f"{_digest(made, bank, of, self.seed)}.json"
         if file.exists():
             return read_predictions(file)
-        source = self.trainer.triplets(made.reads, self.training) if made.by_triplets else None
-        found = score_system(made, bank, seed=self.training.seed, triplets=source)
+        source = self.trainer.triplets(made.reads, self.setup.recipe("ViSiL_v")) if made.by_triplets else None
+        found = score_system(made, bank, seed=self.seed, triplets=source)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_predictions(file, found)
         return found
@@ -158,18 +252,10 @@ class Experiment:
         here = frozenset(self.bank.readable(self.bank.ids))
         return self.videos.benchmark.evaluate(predictions.scores, here)
 
-    def _reads(self, name: str) -> str | None:
-        if name == I3D:
-            return "i3d"
-        if name in self.models:
-            return None
-        if name == "model":
-            return "model" if self.networks.model is not None else None
-        if name in ROWS or name in POOLED:
-            return "l3-imac"
-        if name == "LBoW" and self.networks.vgg_weights is not None:
-            return VGG
-        return system(name).reads
+
+def is_ours(row: str) -> bool:
+    """Whether a row is ViSiL itself."""
+    return row in RECIPE_OF or row in POOLED
 
 
 def _learned(model: ViSiL) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,20 +20,35 @@ from visil.collection.extraction import extract
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
-from visil.errors import FileError, IndexFolderError, UsageError, VideoError, os_reason
+from visil.errors import FileError, IndexFolderError, UsageError, VideoError
+from visil.files import make_folder
 from visil.kernels.cores import usable_cores
+from visil.model.backbones import backbone_spec
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
-from visil.paper.feature_kinds import I3D_KIND, SUFFIXES, VGG, WIDTHS, FeatureMaker, fitted, split_kind
+from visil.paper.feature_kinds import (
+    I3D_KIND,
+    LEVELS,
+    SUFFIXES,
+    VGG,
+    WIDTHS,
+    FeatureMaker,
+    fitted,
+    split_kind,
+)
 from visil.paper.videos import Videos
 from visil.progress import Counted
-from visil.video import Frames
+from visil.training.sampled_frames import SampledFrames
+from visil.video import Frames, probe
 
 FITTED_ON = 1_000_000
-"""Vectors that a PCA is fitted on, at most about."""
+"""Vectors that a PCA is fitted on, at most about, spread evenly over all videos to learn from."""
 
 LEARNED_FRAMES = 1 << 16
-"""Frames that a system learns from, at most."""
+"""Frames that a system learns from, at most about."""
+
+LOOKED_AT = 100
+"""Videos to learn from whose length is looked up, to tell how many frames all of them have."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,10 @@ class Networks:
             device=self.device,
         )
 
+    def backbone_at_hand(self) -> bool:
+        """Whether the backbone's weights are on this machine."""
+        return self.backbone_weights is not None or backbone_spec(self.backbone).weights.find() is not None
+
     def key(self, base: str) -> str:
         """Changes whenever features of this kind would."""
         if base not in self._keys:
@@ -86,24 +105,35 @@ class FeatureBank:
         self._store = FeatureStore(folder)
         self.unreadable: set[str] = set()
         self._fitted: dict[str, Whitening] = {}
-        _make(folder)
+        self._pcas: dict[str, PCA] = {}
+        make_folder(folder, "the folder of features")
 
     @cached_property
     def ids(self) -> list[str]:
-        """Every id that a table needs and that is there: to learn from, queries, database."""
+        """Every id that is evaluated and that is there: queries, database."""
         benchmark, present = self.videos.benchmark, self.videos.present
         evaluated = (*benchmark.queries, *sorted(benchmark.database))
-        here = (name for name in evaluated if present is None or name in present)
-        return list(dict.fromkeys([*self.videos.learning, *here]))
+        return list(dict.fromkeys(name for name in evaluated if present is None or name in present))
 
-    def prepare(self, kinds: Iterable[str]) -> None:
-        """Make what is missing of these kinds, all of them from one pass over each video; I3D's from one of its own."""
+    @cached_property
+    def lessons(self) -> list[str]:
+        """Ids of videos whose features systems learn from: all, or evenly spaced ones where there are very many."""
+        names = list(self.videos.learning)
+        looked_at = names[:: max(1, len(names) // LOOKED_AT)]
+        seconds = [_seconds(self.videos.file(name)[0]) for name in looked_at]
+        frames = self.videos.learning_fps * sum(seconds) / max(1, len(seconds)) * len(names)
+        return names[:: max(1, round(frames / LEARNED_FRAMES))]
+
+    def prepare(self, kinds: Iterable[str], names: Iterable[str] | None = None) -> None:
+        """Make what is missing of these kinds, all of them from one pass over each video, I3D's from one of its own: of
+        all videos that are evaluated, or of ``names``.
+        """
         bases = list(dict.fromkeys(split_kind(kind)[0] for kind in kinds))
         if I3D_KIND in bases and len(bases) > 1:
-            self.prepare([I3D_KIND])
+            self.prepare([I3D_KIND], names)
             bases.remove(I3D_KIND)
         missing: dict[str, dict[str, FeatureWriter]] = {}
-        for name in self.ids:
+        for name in self.ids if names is None else names:
             writers = {
                 base: self._store.writer(self._key(name, base))
                 for base in bases
@@ -129,46 +159,45 @@ class FeatureBank:
         return VideoFeatures(vectors, found.timestamps, None, name, found.blank)
 
     def layer(self, kind: str) -> Whitening:
-        """What turns a kind without ``+pca`` or ``+reduced`` into the one with it."""
+        """What turns a kind without ``+pca`` or ``+reduced`` into the one with it; learned from the learning videos."""
         base, suffix = split_kind(kind)
         if kind not in self._fitted:
-            self._fitted[kind] = self._fit(base, whiten=SUFFIXES[suffix])
+            self._fitted[kind] = fitted(self._pca(base), WIDTHS.get(base), whiten=SUFFIXES[suffix])
         return self._fitted[kind]
 
     def readable(self, names: Iterable[str]) -> list[str]:
         """Those of some ids that have features."""
-        here = set(self.ids) - self.unreadable
+        here = {*self.ids, *self.videos.learning} - self.unreadable
         return [name for name in names if name in here]
 
     def to_learn(self, kind: str) -> list[VideoFeatures]:
-        """Videos to learn from: all, or evenly spaced ones where there are very many frames."""
-        names = self.readable(self.videos.learning)
+        """Features of the videos to learn from, made now or before."""
+        self.prepare([kind], self.lessons)
+        names = self.readable(self.lessons)
         if len(names) < 2:
             raise UsageError(
                 f"at least two readable videos are needed to learn from, found {len(names)}: give --training"
             )
-        first = [self.features(name, kind) for name in names[:8]]
-        frames = sum(map(len, first)) / len(first) * len(names)
-        step = max(1, round(frames / LEARNED_FRAMES))
-        return first if len(names) <= 8 else [self.features(name, kind) for name in names[::step]]
+        return [self.features(name, kind) for name in names]
 
-    def whitening(self, base: str, width: int | None = None) -> Whitening:
-        """PCA whitening of a kind, learned from the videos to learn from."""
-        return self._fit(base, width=width, whiten=True)
-
-    def _fit(self, base: str, width: int | None = None, *, whiten: bool) -> Whitening:
-        pca = PCA()
-        for vectors in self._learned(base):
-            pca.partial_fit(vectors.vectors)
-            if pca.count_ >= FITTED_ON:
-                break
-        return fitted(pca, width or WIDTHS.get(base), whiten=whiten)
-
-    def _learned(self, base: str) -> Iterator[VideoFeatures]:
-        names: Sequence[str] = self.readable(self.videos.learning)
-        if not names:
-            raise UsageError("there are no videos to learn from: give --training")
-        yield from (self.features(name, base) for name in names)
+    def _pca(self, base: str) -> PCA:
+        """Of a kind's vectors, an even spread over all videos to learn from; of I3D's, over those it is made for."""
+        if base not in self._pcas:
+            pca = PCA()
+            files = [Path(file) for file in self.videos.learning_files]
+            if not files:
+                raise UsageError("there are no videos to learn from: give --training")
+            if base in (I3D_KIND, "model"):
+                for features in self.to_learn(base):
+                    pca.partial_fit(features.vectors)
+            else:
+                maker = self.networks.maker([base])
+                sampling = replace(self.videos.sampling, fps=self.videos.learning_fps)
+                most = FITTED_ON // max(1, LEVELS.get(base, 1) ** 2)
+                for images in SampledFrames(files, sampling, most, self.progress):
+                    pca.partial_fit(maker.embed_frames(images)[base].vectors)
+            self._pcas[base] = pca
+        return self._pcas[base]
 
     def _key(self, name: str, base: str) -> str:
         """What the features of an id are kept under: changes whenever they would."""
@@ -247,8 +276,8 @@ class _Preparing:
             self.bank.progress(self.done, len(self.missing), name)
 
 
-def _make(folder: Path) -> None:
+def _seconds(file: str) -> float:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(folder, f"cannot be made: {os_reason(error)}") from error
+        return probe(file).duration or 0.0
+    except VideoError:
+        return 0.0

@@ -30,7 +30,7 @@ from visil.compare.visil import BATCH, ViSiL
 from visil.errors import UsageError
 from visil.matching.blank import blank_frames
 from visil.model import regions
-from visil.model.backbones import Backbone, backbone_spec, stage_maps
+from visil.model.backbones import Backbone, backbone_spec, channels_of, stage_maps
 from visil.model.backbones.folding import folded
 from visil.model.backbones.i3d import CLIP, I3D, STRIDE
 from visil.model.backbones.vgg import VGG16
@@ -257,7 +257,7 @@ def stages_of(backbone: str) -> tuple[int, ...]:
     """Of EfficientNet-Lite, as in the default model; of ResNet-50, all four, as in the paper."""
     if backbone.startswith("efficientnet"):
         return (1, 2, 3)
-    return tuple(range(len(backbone_spec(backbone).build().channels)))
+    return tuple(range(len(channels_of(backbone))))
 
 
 def _layer_maxima(maps: Maps) -> Tensor:

@@ -1,4 +1,4 @@
-"""The paper's figures on an experiment: 4 (mistakes), 5 (curves), 6 (attention), 7 (matrices); precision and recall."""
+"""The paper's figures on an experiment: 1, 7 (matrices), 4 (mistakes), 5 (curves), 6 (attention); precision, recall."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from visil.evaluation.metrics import interpolated_precision
 from visil.evaluation.predictions import Scores
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
-from visil.paper.ablation import CURVES
+from visil.paper.ablation import CURVES, curve_recipe
 from visil.paper.baselines.visil_systems import RefinedSystem
 from visil.paper.built_in import BuiltIn
 from visil.paper.experiment import Experiment, Unavailable
-from visil.paper.tables import MadeRow, MadeTable, Value, flat
-from visil.paper.videos import BuiltInVideos
+from visil.paper.tables import MadeRow, MadeTable, Value, flat, noted
 from visil.plots.attention_figure import attention_figure
 from visil.plots.heat import HEAT
 from visil.plots.panels import INK
@@ -31,6 +30,12 @@ MISTAKES = 6
 """Pairs in the picture of mistakes."""
 
 POINTS = 21
+WIDER = {
+    True: {"CSVR": "same folder", "ISVR": "same top-level folder"},
+    False: {"CSVR": "complementary scene", "ISVR": "same incident"},
+}
+"""Relations beyond duplicates, on the built-in benchmark or not, by the task that counts them."""
+
 ATTENDED = 6
 """Frames in the picture of attention, each of another video."""
 
@@ -50,15 +55,7 @@ def precision_recall_table(experiment: Experiment, systems: Sequence[str]) -> Ma
         mean = precision_recall(experiment, scores).tolist()
         ours: dict[str, Value] = dict(zip(recalls, mean, strict=True))
         rows.append(MadeRow(name, ours, {}))
-    return MadeTable(
-        "pr-curves",
-        f"Precision over recall, DSVR, {_how(benchmark)}",
-        experiment.videos.described,
-        "FIVR-200K",
-        recalls,
-        [],
-        rows,
-    )
+    return _table(experiment, "pr-curves", f"Precision over recall, DSVR, {_how(benchmark)}", recalls, rows)
 
 
 def precision_recall(experiment: Experiment, scores: Scores) -> NDArray[np.float64]:
@@ -84,7 +81,7 @@ def _how(benchmark: Benchmark) -> str:
     return "all pairs in one ranking" if isinstance(benchmark, BuiltIn) else "mean over queries"
 
 
-def figure_4(experiment: Experiment, system: str = "model") -> tuple[MadeTable, Figure]:
+def figure_4(experiment: Experiment, system: str = "ViSiL_v") -> tuple[MadeTable, Figure]:
     """Figure 4: the pairs that a system finds most alike of those that are not duplicates by the truth, one a query.
 
     In the paper these are mistakes of the annotation, seen by looking at them; here they are put where they can be
@@ -104,9 +101,7 @@ def figure_4(experiment: Experiment, system: str = "model") -> tuple[MadeTable, 
         figure.subplots(len(pairs), 2, squeeze=False), pairs, strict=True
     ):
         for panel, name in zip(axes, (query, target), strict=True):
-            frames = strip(experiment, name)
-            if frames is not None:
-                panel.imshow(frames, aspect="equal")
+            panel.imshow(strip(experiment, name), aspect="equal")
             panel.set_axis_off()
         axes[0].set_title(short(query), fontsize=7.5, color=INK, loc="left")
         axes[1].set_title(
@@ -115,10 +110,7 @@ def figure_4(experiment: Experiment, system: str = "model") -> tuple[MadeTable, 
     title = f"Not duplicates by the annotation, yet alike to {system}"
     figure.suptitle(title, fontsize=10.5, color=INK, x=0.01, ha="left")
     note = "Pairs that share a scene but no footage are among them where the truth knows only footage."
-    table = MadeTable(
-        "mistakes", title, experiment.videos.described, "FIVR-200K", ["score", "rank"], [], rows, note
-    )
-    return table, figure
+    return _table(experiment, "mistakes", title, ["score", "rank"], rows, note), figure
 
 
 def unannotated(experiment: Experiment, system: str) -> list[tuple[float, int, str, str]]:
@@ -144,52 +136,59 @@ def figure_5(name: str, experiment: Experiment, values: Sequence[float] | None =
     """
     curve = CURVES[name]
     rows = []
-    for value in values or curve.values:
-        if curve.setting == "window" and (value != round(value) or value < 4):
-            raise UsageError(f"W must be a whole number of at least 4 frames, not {value:g}")
-        training = experiment.training.with_setting(curve.setting, value)
-        folder = "ViSiL_v" if training == experiment.training else f"ViSiL_v-{name}-{value:g}"
-        model = experiment.trained("ViSiL_v", training, folder)
-        found = experiment.figures_of(model, f"ViSiL_v {curve.sign} {value:g}")
-        rows.append(
-            MadeRow(f"{value:g}", flat({key: one for key, one in found.items() if key != "edits"}), {})
-        )
+    for value in curve_points(name, values):
+        recipe = curve_recipe(curve, value)
+        found = experiment.figures_of(experiment.trained(recipe), f"ViSiL_v {curve.sign} {value:g}")
+        figures = flat({key: one for key, one in found.items() if key != "edits"})
+        rows.append(MadeRow(f"{value:g}", figures, {}, recipe=experiment.setup.recipe(recipe).name))
     columns = list(dict.fromkeys(column for row in rows for column in row.ours))
     title = f"ViSiL_v trained with other {curve.sign}"
-    return MadeTable(name, title, experiment.videos.described, "FIVR-5K", columns, [], rows, curve.paper_says)
+    return _table(experiment, name, title, columns, rows, curve.paper_says, "FIVR-5K")
+
+
+def curve_points(name: str, values: Sequence[float] | None = None) -> tuple[float, ...]:
+    """The values that a curve of Figure 5 is made for."""
+    curve = CURVES[name]
+    for value in values or ():
+        if curve.setting == "window" and (value != round(value) or value < 4):
+            raise UsageError(f"W must be a whole number of at least 4 frames, not {value:g}")
+    return tuple(values or curve.values)
 
 
 def figure_6(experiment: Experiment) -> tuple[MadeTable, Figure]:
     """Figure 6: frames of some videos under the attention of ViSiL_v."""
     videos = experiment.videos
-    if not isinstance(videos, BuiltInVideos):
-        raise UsageError("the picture of attention is made from the built-in benchmark: leave --dataset out")
     model = experiment.trained("ViSiL_v")
-    names = sorted(videos.benchmark.database)
+    names = experiment.bank.readable(sorted(videos.benchmark.database))
     names = names[:: max(1, len(names) // ATTENDED)][:ATTENDED]
-    frames = []
-    for name in names:
-        images, _ = videos.frames(name)
-        frames.append(images[len(images) // 2])
-    pictures = torch.stack(frames)
+    pictures = torch.from_numpy(np.concatenate([videos.pictures(name, [0.5]) for name in names]))
     weights = model.attention_weights(pictures)
     rows = [
         MadeRow(name, {"least": float(own.min()), "mean": float(own.mean()), "most": float(own.max())}, {})
         for name, own in zip(names, weights, strict=True)
     ]
-    table = MadeTable(
-        *("attention", "Attention of ViSiL_v", videos.described, "FIVR-200K"),
-        *(["least", "mean", "most"], [], rows, "Weights of the nine regions of one frame of each video."),
-    )
+    note = "Weights of the nine regions of one frame of each video."
+    table = _table(experiment, "attention", "Attention of ViSiL_v", ["least", "mean", "most"], rows, note)
     return table, attention_figure(pictures.numpy(), weights.double().numpy(), None)
 
 
+def figure_1(experiment: Experiment) -> tuple[MadeTable, Figure]:
+    """Figure 1: S_f and the network's output for a pair that shares footage, and for one that does not."""
+    pairs = example_pairs(experiment)
+    return _matrices(experiment, "pairs", [pairs[0], pairs[-1]])
+
+
 def figure_7(experiment: Experiment) -> tuple[MadeTable, Figure]:
-    """Figure 7: S_f and the network's output for a copy, a pair of one scene where there is one, and others."""
+    """Figure 7: frames, S_f and the network's output for each kind of relation that the truth knows, and for none."""
+    return _matrices(experiment, "matrices", example_pairs(experiment))
+
+
+def _matrices(
+    experiment: Experiment, name: str, pairs: Sequence[tuple[str, str, str]]
+) -> tuple[MadeTable, Figure]:
     model = experiment.trained("ViSiL_v")
     system = RefinedSystem(model, "ViSiL_v")
-    experiment.bank.prepare([system.reads])
-    pairs = example_pairs(experiment)
+    experiment.bank.prepare([system.reads], [video for _, *both in pairs for video in both])
     rows: list[MadeRow] = []
     figure = Figure((7.4, 0.5 + 2.5 * len(pairs)), facecolor="white", layout="constrained")
     panels = figure.subplots(len(pairs), 3, squeeze=False, width_ratios=(1.1, 1, 1))
@@ -203,16 +202,22 @@ def figure_7(experiment: Experiment) -> tuple[MadeTable, Figure]:
         rows.append(MadeRow(f"{kind}: {query}, {target}", {"score": float(match.score)}, {}))
         _draw_pair(axes, experiment, kind, query, target, match, limits)
     figure.suptitle("Input and output of ViSiL_v", fontsize=10.5, color=INK, x=0.01, ha="left")
-    table = MadeTable(
-        "matrices",
-        "Input and output of ViSiL_v",
-        experiment.videos.described,
-        "FIVR-200K",
-        ["score"],
-        [],
-        rows,
-    )
-    return table, figure
+    return _table(experiment, name, "Input and output of ViSiL_v", ["score"], rows), figure
+
+
+def _table(
+    experiment: Experiment,
+    name: str,
+    title: str,
+    columns: list[str],
+    rows: list[MadeRow],
+    note: str = "",
+    paper_on: str = "FIVR-200K",
+) -> MadeTable:
+    """What a figure shows, as a table."""
+    said = " ".join(filter(None, (noted(experiment), note)))
+    described = experiment.videos.described
+    return MadeTable(name, title, described, paper_on, columns, [], rows, said, experiment.changes.quick)
 
 
 def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
@@ -240,18 +245,26 @@ def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:
             continue
         pairs.append(("duplicate scene", query, same[0]))
         related = frozenset(same)
-        if isinstance(benchmark, BuiltIn):
-            for task, kind in (("CSVR", "same folder"), ("ISVR", "same top-level folder")):
-                wider = benchmark.truth.get(task, {}).get(query, related)
-                more = [target for target in targets if target in wider - related]
-                pairs += [(kind, query, target) for target in more[:1]]
-                related |= wider
+        for task, kind in WIDER[isinstance(benchmark, BuiltIn)].items():
+            wider = _wider(benchmark, query, task) or related
+            more = [target for target in targets if target in wider - related and target != query]
+            pairs += [(kind, query, target) for target in more[:1]]
+            related |= wider
         strangers = [target for target in targets if target not in related and target != query]
         pairs += [("unrelated", query, target) for target in strangers[:1]]
         break
     if not pairs:
         raise UsageError("no query has anything to find: no pair can be drawn")
     return pairs
+
+
+def _wider(benchmark: Benchmark, query: str, task: str) -> frozenset[str]:
+    match benchmark:
+        case BuiltIn():
+            return benchmark.truth.get(task, {}).get(query, frozenset())
+        case Fivr():
+            return benchmark.relevant(query, task)
+    return frozenset()
 
 
 def _refined(experiment: Experiment, system: RefinedSystem, name: str) -> VideoFeatures:
@@ -269,9 +282,8 @@ def _draw_pair(
     limits: Sequence[Normalize],
 ) -> None:
     first, second, third = axes
-    strips = strip(experiment, query), strip(experiment, target)
-    if strips[0] is not None and strips[1] is not None:
-        first.imshow(np.concatenate([strips[0], strips[1]], axis=0), aspect="equal")
+    strips = [strip(experiment, name) for name in (query, target)]
+    first.imshow(np.concatenate(strips, axis=0), aspect="equal")
     first.set_title(f"{kind}\n{short(query)}\n{short(target)}", fontsize=7.5, color=INK, loc="left")
     assert match.output_matrix is not None
     for panel, matrix, norm, name in (
@@ -293,13 +305,9 @@ def _limits(matrices: Sequence[NDArray[np.floating]]) -> Normalize:
     return Normalize(low, max(high, low + 1e-6))
 
 
-def strip(experiment: Experiment, name: str) -> NDArray[np.uint8] | None:
+def strip(experiment: Experiment, name: str) -> NDArray[np.uint8]:
     """Two frames side by side."""
-    if not isinstance(experiment.videos, BuiltInVideos):
-        return None
-    images, _ = experiment.videos.frames(name)
-    chosen = images[[len(images) // 4, min(3 * len(images) // 4, len(images) - 1)]].numpy()
-    return np.concatenate(list(chosen), axis=1)
+    return np.concatenate(list(experiment.videos.pictures(name, [0.25, 0.75])), axis=1)
 
 
 def short(name: str) -> str:

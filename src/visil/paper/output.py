@@ -98,7 +98,7 @@ def to_figure(table: MadeTable) -> Figure:
 
 def precision_recall_figure(table: MadeTable) -> Figure:
     """A line for each system."""
-    figure, axes = _one_panel(table.title)
+    figure, axes = _one_panel(_heading(table))
     lines = [row for row in table.rows if row.ours]
     for number, row in enumerate(lines):
         values = [float(value) for value in row.ours.values() if isinstance(value, float)]
@@ -120,7 +120,7 @@ def precision_recall_figure(table: MadeTable) -> Figure:
 
 def curve_figure(table: MadeTable, sign: str) -> Figure:
     """A line for each task over the values of γ, r or W."""
-    figure, axes = _one_panel(table.title)
+    figure, axes = _one_panel(_heading(table))
     labels = [row.label for row in table.rows]
     for number, column in enumerate(table.columns):
         values = [float(row.ours.get(column) or 0) for row in table.rows]
@@ -147,7 +147,7 @@ def time_figure(table: MadeTable) -> Figure:
         _plain_axes(axes)
         axes.set_title(f"{what}, {unit}", fontsize=9, color=INK, loc="left")
         axes.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
-    figure.suptitle(table.title, fontsize=10.5, color=INK, x=0.01, ha="left")
+    figure.suptitle(_heading(table), fontsize=10.5, color=INK, x=0.01, ha="left")
     return figure
 
 
@@ -169,7 +169,8 @@ def save_figure(figure: Figure, path: Path) -> Path:
 
 def _heading(table: MadeTable) -> str:
     number = table.name.replace("-", " ").capitalize()
-    return f"{number}: {table.title}" if table.name.startswith("table-") else table.title
+    title = f"{number}: {table.title}" if table.name.startswith("table-") else table.title
+    return f"{title} (quick: a toy)" if table.quick else title
 
 
 def _shown(table: MadeTable) -> list[str]:

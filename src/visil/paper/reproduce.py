@@ -9,9 +9,11 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from visil.errors import UsageError
-from visil.paper.ablation import CURVES
-from visil.paper.experiment import Experiment
-from visil.paper.tables import TABLES, MadeTable, make_table
+from visil.paper.ablation import CURVES, curve_recipe
+from visil.paper.experiment import Experiment, Setup
+from visil.paper.stage_times import KINDS
+from visil.paper.tables import TABLES, MadeTable, make_table, rows_of
+from visil.training.recipes import Recipe
 
 NAMES: dict[str, str] = {
     **{name: spec.title for name, spec in TABLES.items() if name != "systems"},
@@ -21,6 +23,7 @@ NAMES: dict[str, str] = {
     "gamma": "ViSiL_v trained with other margins γ (Fig. 5a)",
     "r": "ViSiL_v trained with other weights r of L_reg (Fig. 5b)",
     "w": "ViSiL_v trained with snippets of other lengths W (Fig. 5c)",
+    "pairs": "Input and output matrices of two pairs (Fig. 1)",
     "mistakes": "Pairs that rank high and are not annotated (Fig. 4)",
     "matrices": "Input and output matrices (Fig. 7)",
     "attention": "Attention over frames (Fig. 6)",
@@ -29,6 +32,7 @@ NAMES: dict[str, str] = {
 """Everything that ``visil tables`` makes."""
 
 FIGURES: dict[str, tuple[str, ...]] = {
+    "figure-1": ("pairs",),
     "figure-4": ("mistakes",),
     "figure-5": ("gamma", "r", "w"),
     "figure-6": ("attention",),
@@ -56,6 +60,37 @@ def chosen_names(names: Sequence[str]) -> list[str]:
             raise UsageError(f"unknown table {name!r}: choose from {', '.join((*NAMES, *FIGURES))}, or all")
         found += list(NAMES) if name == "all" else FIGURES.get(name, (name,))
     return list(dict.fromkeys(found))
+
+
+def missing(
+    names: Sequence[str],
+    setup: Setup,
+    *,
+    systems: Sequence[str] | None = None,
+    values: Sequence[float] | None = None,
+) -> list[str]:
+    """What these tables need and was not given, as options; nothing is read or computed for it."""
+    from visil.paper.figures import curve_points
+
+    rows: dict[str | Recipe, str | None] = {}
+    for name in names:
+        match name:
+            case "table-10" | "time-per-stage":
+                rows |= dict.fromkeys(KINDS)
+            case "pr-curves":
+                rows |= dict.fromkeys(systems or PR_SYSTEMS)
+            case "mistakes":
+                rows |= dict.fromkeys((systems or ("ViSiL_v",))[:1])
+            case "gamma" | "r" | "w":
+                curve = CURVES[name]
+                rows |= {curve_recipe(curve, value): None for value in curve_points(name, values)}
+            case "pairs" | "matrices" | "attention":
+                rows["ViSiL_v"] = None
+            case "systems" if not systems:
+                pass  # rows that cannot be made say so
+            case _:
+                rows |= {row.name: row.reads for row in rows_of(name, setup, systems)}
+    return setup.missing(rows)
 
 
 def make(
@@ -98,6 +133,8 @@ def _made(
         case "gamma" | "r" | "w":
             table = figures.figure_5(name, experiment, values)
             return table, output.curve_figure(table, CURVES[name].sign)
+        case "pairs":
+            return figures.figure_1(experiment)
         case "attention":
             return figures.figure_6(experiment)
         case "matrices":

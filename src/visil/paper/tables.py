@@ -9,7 +9,7 @@ from typing import Any
 from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures
 from visil.paper import numbers
-from visil.paper.experiment import Experiment, Unavailable
+from visil.paper.experiment import Experiment, Setup, Unavailable
 from visil.paper.numbers import PaperTable
 
 Value = float | str | None
@@ -41,6 +41,8 @@ class MadeRow:
     ours: dict[str, Value]
     paper: dict[str, float | None]
     note: str = ""
+    recipe: str | None = None
+    """By which its model was made, where it is one of ViSiL's."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class MadeTable:
     paper_columns: list[str]
     rows: list[MadeRow] = field(default_factory=list)
     note: str = ""
+    quick: bool = False
+    """A toy: not trained as the paper's."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``visil tables --json`` prints it."""
@@ -65,6 +69,7 @@ class MadeTable:
                 "label": row.label,
                 "ours": row.ours,
                 "paper": row.paper,
+                **({"recipe": row.recipe} if row.recipe else {}),
                 **({"note": row.note} if row.note else {}),
             }
             for row in self.rows
@@ -74,6 +79,7 @@ class MadeTable:
             "title": self.title,
             "on": self.on,
             "paper_on": self.paper_on,
+            "quick": self.quick,
             "rows": rows,
         }
         return result | ({"note": self.note} if self.note else {})
@@ -84,55 +90,39 @@ def _rows(*names: str) -> tuple[RowSpec, ...]:
 
 
 _POOLED = ("MP-AP/MP-AP", "AP-AP/MP-AP", "MP-AP/AP-AP", "AP-AP/AP-AP")
-_FRAME = ("MAC", "SPoC", "R-MAC", "GeM", "iMAC", "L2-iMAC", "L3-iMAC")
 _VISIL = ("ViSiL_f", "ViSiL_sym", "ViSiL_v")
-_TRAINED = "Learned parts were trained for minutes where the paper trains for days."
+_QUICK = "Quick: a toy. What learns was trained for minutes where the paper trains for days."
 
 TABLES: dict[str, TableSpec] = {
     "table-2": TableSpec(
         "Frame features with dot product, videos compared by CS",
         _rows(
-            *(
-                "MAC",
-                "SPoC",
-                "R-MAC",
-                "GeM",
-                "iMAC",
-                "L2-iMAC",
-                "L2-iMAC reduced",
-                "L3-iMAC",
-                "L3-iMAC reduced",
-            ),
-            *(f"{name} +PCA" for name in _FRAME),
+            *("MAC", "SPoC", "R-MAC", "GeM", "iMAC"),
+            *("L2-iMAC", "L2-iMAC reduced", "L3-iMAC", "L3-iMAC reduced"),
         ),
-        "+PCA: whitened, which the paper's Table 2 does not have; reduced: 4×512 and 9×256 at most.",
+        "Reduced: by PCA, without whitening, to 4×512 and 9×256 at most.",
     ),
     "table-3": TableSpec(
         "The parts of ViSiL, one after the other",
-        (
-            *_rows("ViSiL_f", "ViSiL_f+W", "ViSiL_f+W+A", "ViSiL_sym", "ViSiL_v"),
-            RowSpec("model at hand", "model"),
-        ),
-        _TRAINED,
+        _rows("ViSiL_f", "ViSiL_f+W", "ViSiL_f+W+A", "ViSiL_sym", "ViSiL_v"),
     ),
-    "table-4": TableSpec("Similarity regularisation L_reg", _rows("without L_reg", "with L_reg"), _TRAINED),
-    "table-5": TableSpec(
-        "Near-duplicate video retrieval", _rows("DML", "CTE", "DP", "TN", *_VISIL), _TRAINED
+    "table-4": TableSpec("Similarity regularisation L_reg", _rows("without L_reg", "with L_reg")),
+    "table-5": TableSpec("Near-duplicate video retrieval", _rows("DML", "CTE", "DP", "TN", *_VISIL)),
+    "table-6": TableSpec("Fine-grained incident video retrieval", _rows("LBoW", "DP", "TN", *_VISIL)),
+    "table-7": TableSpec(
+        "Event video retrieval",
+        _rows("LAMV", "LAMV+QE", *_VISIL),
+        "The paper has its events by number, in the order of those who made the data set.",
     ),
-    "table-6": TableSpec(
-        "Fine-grained incident video retrieval", _rows("LBoW", "DP", "TN", "VReL", *_VISIL), _TRAINED
-    ),
-    "table-7": TableSpec("Event video retrieval", _rows("LAMV", "LAMV+QE", *_VISIL), _TRAINED),
-    "table-8": TableSpec("Action video retrieval", _rows("DML", "VReL", "DP", "TN", *_VISIL), _TRAINED),
+    "table-8": TableSpec("Action video retrieval", _rows("DML", "VReL", "DP", "TN", *_VISIL)),
     "table-9": TableSpec(
         "Pooling between frames / between videos (MP: best, AP: mean)",
         tuple(RowSpec(pools, f"ViSiL_v {pools}") for pools in _POOLED),
-        _TRAINED,
     ),
     "systems": TableSpec(
         "Every compared system",
         (),
-        f"{_TRAINED} QE averages a query with its ten nearest, which helps where a query has many videos to find.",
+        "QE averages a query with its ten nearest, which helps where a query has many videos to find.",
     ),
 }
 """By name; Table 10 is made in :mod:`visil.paper.stage_times`."""
@@ -140,23 +130,26 @@ TABLES: dict[str, TableSpec] = {
 
 def make_table(name: str, experiment: Experiment, systems: Sequence[str] | None = None) -> MadeTable:
     """Run every row of a table; ``systems`` are other rows than its own."""
-    spec = TABLES[name]
-    rows = _chosen(spec.rows, experiment, systems) if name != "table-4" else spec.rows
+    spec, rows = TABLES[name], rows_of(name, experiment.setup, systems)
     paper = numbers.TABLES.get(name, numbers.SYSTEMS)
     note = spec.note
-    if name == "table-8":
-        if experiment.networks.i3d_weights is not None:
-            rows = tuple(RowSpec(row.label, row.name, "i3d") for row in rows)
-        else:
-            note += " Not on I3D features, as the paper's: --i3d-weights is not given."
-    make = (
-        (lambda row: _without_and_with(experiment, row))
-        if name == "table-4"
-        else (lambda row: _figures(experiment, row))
-    )
-    if name != "table-4":
-        experiment.prepare({row.name: row.reads for row in rows})
-    return table_of(name, spec.title, experiment, rows, make, paper, note)
+    if name == "table-8" and experiment.networks.i3d_weights is None:
+        note += " Not on I3D features, as the paper's: --i3d-weights is not given."
+    experiment.prepare({row.name: row.reads for row in rows})
+    return table_of(name, spec.title, experiment, rows, lambda row: _figures(experiment, row), paper, note)
+
+
+def rows_of(name: str, setup: Setup, systems: Sequence[str] | None = None) -> tuple[RowSpec, ...]:
+    """The rows of a table: its own, or ``systems``; those of Table 8 read I3D's features wherever these can be had."""
+    if systems:
+        known = setup.names()
+        for one in systems:
+            if one not in known:
+                raise UsageError(f"unknown system {one!r}: choose one of {', '.join(known)}")
+    rows = _rows(*systems) if systems else TABLES[name].rows or _rows(*setup.names())
+    if name == "table-8" and (setup.networks.i3d_weights is not None or not setup.changes.quick):
+        rows = tuple(RowSpec(row.label, row.name, "i3d") for row in rows)
+    return rows
 
 
 def table_of(
@@ -175,11 +168,28 @@ def table_of(
             ours, why = make(row), ""
         except Unavailable as error:
             ours, why = {}, str(error)
-        made.append(MadeRow(row.label, ours, paper.row(row.label), why))
+        made.append(
+            MadeRow(row.label, ours, paper.row(row.label), why, experiment.setup.recipe_name(row.name))
+        )
     columns = list(dict.fromkeys(column for row in made for column in row.ours))
     return MadeTable(
-        name, title, experiment.videos.described, paper.dataset, columns, list(paper.columns), made, note
+        name,
+        title,
+        experiment.videos.described,
+        paper.dataset,
+        columns,
+        list(paper.columns),
+        made,
+        " ".join(filter(None, (noted(experiment), note))),
+        experiment.changes.quick,
     )
+
+
+def noted(experiment: Experiment) -> str:
+    """What is not as in the paper about all rows that learn."""
+    said = [_QUICK] if experiment.changes.quick else []
+    said += [f"On {experiment.networks.backbone}."] if experiment.networks.backbone != "resnet50" else []
+    return " ".join(said)
 
 
 def flat(figures: Figures) -> dict[str, Value]:
@@ -194,26 +204,5 @@ def flat(figures: Figures) -> dict[str, Value]:
     return found
 
 
-def _chosen(
-    own: tuple[RowSpec, ...], experiment: Experiment, systems: Sequence[str] | None
-) -> tuple[RowSpec, ...]:
-    if systems:
-        known = experiment.names()
-        for name in systems:
-            if name not in known:
-                raise UsageError(f"unknown system {name!r}: choose one of {', '.join(known)}")
-        return _rows(*systems)
-    return own or _rows(*experiment.names())
-
-
 def _figures(experiment: Experiment, row: RowSpec) -> dict[str, Value]:
     return flat(experiment.figures(row.name, row.reads))
-
-
-def _without_and_with(experiment: Experiment, row: RowSpec) -> dict[str, Value]:
-    """Table 4: ViSiL_v trained with r = 0, and with the r of the training."""
-    if row.label == "with L_reg":
-        return _figures(experiment, RowSpec(row.label, "ViSiL_v"))
-    training = experiment.training.with_setting("regularisation", 0.0)
-    model = experiment.trained("ViSiL_v", training, "ViSiL_v-without-L_reg")
-    return flat(experiment.figures_of(model, "ViSiL_v without L_reg"))

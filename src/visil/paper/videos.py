@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.collection.discover import discover
@@ -25,7 +26,7 @@ from visil.paper.feature_kinds import batched
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.footage import read_frames
-from visil.video import Frames, Sampling, probe, stream_frames
+from visil.video import Frames, Sampling, probe, samples_at, stream_frames
 
 MOVING_FPS = 25.0
 """Frames a second that I3D was trained on, and is fed with: those of Carreira and Zisserman (Sec. 2.5 there)."""
@@ -47,6 +48,14 @@ class Videos(Protocol):
     @property
     def learning_files(self) -> Sequence[str]:
         """Their files."""
+
+    @property
+    def learning_paths(self) -> Sequence[str]:
+        """Files or folders that hold them, and nothing else."""
+
+    @property
+    def learning_fps(self) -> float:
+        """Frames a second that a whitening may be fitted on."""
 
     @property
     def present(self) -> frozenset[str] | None:
@@ -76,6 +85,9 @@ class Videos(Protocol):
     def moving(self, name: str) -> Iterator[Frames]:
         """The same at I3D's rate, 25 frames a second."""
 
+    def pictures(self, name: str, places: Sequence[float]) -> NDArray[np.uint8]:
+        """Frames of an id to be looked at, [t, H, W, 3]: at these places between 0, its begin, and 1, its end."""
+
 
 class BuiltInVideos:
     """The built-in benchmark of a folder: frames are decoded once and kept in ``cache``.
@@ -86,6 +98,8 @@ class BuiltInVideos:
     """
 
     present = None
+    learning_fps = 4.0
+    """Clips are short: a second has more to learn from than one frame."""
 
     def __init__(
         self,
@@ -135,6 +149,7 @@ class BuiltInVideos:
         self.benchmark = self.plan.benchmark
         self.learning = [self._names[clip] for clip in self.plan.learning]
         self.learning_files = [os.fspath(root / name) for name in self.learning]
+        self.learning_paths = self.learning_files
         self._copies = {copy.name: copy for copy in self.plan.copies}
 
     @property
@@ -201,6 +216,11 @@ class BuiltInVideos:
     def _moving(self) -> Sampling:
         return replace(self.sampling, fps=MOVING_FPS)
 
+    def pictures(self, name: str, places: Sequence[float]) -> NDArray[np.uint8]:
+        """Frames of a clip or of a copy."""
+        images, _ = self.frames(name)
+        return images[[min(int(place * len(images)), len(images) - 1) for place in places]].numpy()
+
     def _copied(self, copy: Copy) -> tuple[Tensor, Tensor]:
         frames = []
         for clip, sample in copy.frames:
@@ -239,6 +259,8 @@ class _Numbered:
 class DatasetVideos:
     """A dataset's own benchmark, as far as its videos are below ``folder``; learned from are those in ``training``."""
 
+    learning_fps = 1.0
+
     def __init__(
         self,
         task: Task,
@@ -256,6 +278,7 @@ class DatasetVideos:
         self._files = {name: os.fspath(file) for name, file in found.items()}
         self.present = frozenset(self._files)
         self.learning_files = [os.fspath(file) for file in discover([training])] if training else []
+        self.learning_paths = [os.fspath(training)] if training else []
         self.learning = [f"learning: {file}" for file in self.learning_files]
         self._files |= dict(zip(self.learning, self.learning_files, strict=True))
         self.failed: list[tuple[str, str]] = []
@@ -286,6 +309,12 @@ class DatasetVideos:
     def moving(self, name: str) -> Iterator[Frames]:
         """The same at I3D's rate."""
         return _streamed(self._files[name], replace(self.sampling, fps=MOVING_FPS))
+
+    def pictures(self, name: str, places: Sequence[float]) -> NDArray[np.uint8]:
+        """Frames of the file, found by seeking."""
+        file = self._files[name]
+        duration = probe(file).duration or 0.0
+        return np.stack(samples_at(file, [place * duration for place in places], self.sampling))
 
 
 def _streamed(file: str | os.PathLike[str], sampling: Sampling) -> Iterator[Frames]:

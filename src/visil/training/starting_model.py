@@ -11,7 +11,7 @@ from torch import nn
 
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
-from visil.model.backbones import backbone_spec
+from visil.model.backbones import channels_of
 from visil.model.config import ViSiLConfig
 from visil.model.presets import PRESETS
 from visil.model.whitening import Whitening
@@ -67,7 +67,7 @@ def changed_config(config: TrainConfig, base: ViSiLConfig) -> ViSiLConfig:
     changes |= {"background": 0, "reader": None}
     settings = base.replaced(**changes)
     if wanted.stages is not None and settings.dim is not None:
-        channels = backbone_spec(settings.backbone).build().channels
+        channels = channels_of(settings.backbone)
         width = sum(channels[i] for i in wanted.stages if i < len(channels)) or settings.dim
         settings = settings.replaced(dim=min(settings.dim, width))
     return settings

@@ -11,7 +11,7 @@ import torch
 from visil.collection.discover import discover
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model.backbones import BACKBONES, backbone_spec
+from visil.model.backbones import BACKBONES, channels_of
 from visil.model.config import ViSiLConfig
 from visil.model.whitening import PCA
 from visil.progress import Counted
@@ -41,7 +41,7 @@ def whitened_config(
 ) -> ViSiLConfig:
     """ViSiL_f+W on a backbone; ``lite0`` is short for ``efficientnet-lite0``."""
     name = _full_name(backbone)
-    channels = backbone_spec(name).build().channels
+    channels = channels_of(name)
     if stages is None:
         # Of EfficientNet-Lite, as in the default model; of ResNet-50, all four, as in the paper.
         stages = (1, 2, 3) if name.startswith("efficientnet") else tuple(range(len(channels)))

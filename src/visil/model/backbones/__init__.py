@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, Protocol, TypeVar
 
 import torch
@@ -92,6 +93,13 @@ def backbone_spec(name: str) -> BackboneSpec[OfFrames | I3D]:
         raise ModelError(f"unknown backbone {name!r}: choose one of {', '.join(BACKBONES)}") from None
 
 
+@cache
+def channels_of(name: str) -> tuple[int, ...]:
+    """Channels of each stage of the backbone called ``name``, shallow to deep, without its weights."""
+    with torch.device("meta"):
+        return backbone_spec(name).build().channels
+
+
 __all__ = [
     "BACKBONES",
     "I3D",
@@ -101,5 +109,6 @@ __all__ = [
     "EfficientNetLite",
     "ResNet50",
     "backbone_spec",
+    "channels_of",
     "stage_maps",
 ]
