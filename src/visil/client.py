@@ -33,6 +33,7 @@ class Video(TypedDict):
 
     id: str | None
     name: str
+    file: str
     path: str
     state: Literal["ready", "working", "failed"]
     reason: str | None

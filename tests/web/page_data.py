@@ -55,6 +55,7 @@ def video(number: int, **changes: Any) -> dict[str, Any]:
     one: Video = {
         "id": f"{number:04x}",
         "name": f"holiday {number:04}.mp4",
+        "file": f"f{number:04x}",
         "path": f"/videos/2024/holiday {number:04}.mp4",
         "state": "ready",
         "reason": None,
@@ -83,8 +84,8 @@ def matrix(rows: int, columns: int, low: float) -> np.ndarray[Any, np.dtype[np.f
     return values.astype("<f4")
 
 
-def searched(videos: list[Video], ask: dict[str, Any]) -> dict[str, Any]:
-    """What a search for one video finds."""
+def searched(videos: list[Video], ask: dict[str, Any], more: int = 0) -> dict[str, Any]:
+    """What a search for one video finds; with so many copies more."""
     kind = next(k for k in ("upload", "video", "path") if k in ask)
     query = {
         "kind": kind,
@@ -107,9 +108,10 @@ def searched(videos: list[Video], ask: dict[str, Any]) -> dict[str, Any]:
         "query": query,
         "hits": [
             hit(0, "copy", 0.9994, "shares 9 s in 2 stretches, from 0:04", SEGMENTS),
+            *[hit(n, "copy", 0.98, "shares 5 s, from 0:04", SEGMENTS[:1]) for n in range(10, 10 + more)],
             hit(1, "related", 0.63, "shares 5 s, from 0:04", SEGMENTS[:1]),
             hit(5, "unrelated", 0.04, "no shared footage found", []),
-        ],
+        ][: ask["k"]],
     }
 
 

@@ -52,6 +52,8 @@ class Stub:
         """Jobs stay under way until it is set."""
         self.hold.set()
         self.looked = False
+        self.more = 0
+        """Copies that a search finds beyond the usual one."""
         self.streams = 0
         """How often a job's events were asked for."""
         self.videos: list[Video] = [video(n) for n in range(videos)]
@@ -132,11 +134,21 @@ class Stub:
             case "DELETE", ["videos", name]:
                 self.videos = [v for v in self.videos if v["id"] != name]
                 return 204, None
+            case "POST", ["videos", "remove"]:
+                gone = {*body["videos"], *body["files"]}
+                self.videos = [v for v in self.videos if (v["id"] or v["file"]) not in gone]
+                return 204, None
+            case "POST", ["videos", "retry"]:
+                return self.start("add", "Try 1 file again", {"added": 1, "unchanged": 0, "failed": []})
+            case "POST", ["uploads", _, "add"]:
+                return self.start("add", "Add my clip.webm", {"added": 1, "unchanged": 0, "failed": []})
             case "POST", ["uploads"]:
                 return 201, {"upload": UPLOAD, "name": ask["name"], "bytes": len(body), "expires": 3600}
             case "POST", ["search"]:
                 if body.get("path", "/videos").startswith("/videos"):
-                    return self.start("search", "Search for my clip.webm", searched(self.videos, body))
+                    return self.start(
+                        "search", "Search for my clip.webm", searched(self.videos, body, self.more)
+                    )
                 return 403, {
                     "title": "Forbidden",
                     "detail": f"{body['path']} is not inside a folder that the server may read.",

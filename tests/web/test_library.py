@@ -14,6 +14,7 @@ from PIL import Image
 
 from visil.errors import UsageError
 from visil.video import frames_at
+from visil.web.library import natural
 from visil.web.pictures import Pictures
 from visil.web.ranges import wanted
 from visil.web.settings import Limits
@@ -50,6 +51,33 @@ def test_list_sorted_filtered_and_paged(shared: Running) -> None:
     assert names(state="working") == []
     assert names(offset=100) == []
     assert shared.http.get("/api/videos?limit=1").json()["total"] == 4
+
+
+def test_names_sort_as_people_count() -> None:
+    names = ["clip 10.mp4", "Clip 2.mp4", "clip 1.mp4", "clip 02b.mp4", "clip.mp4", "7.mp4", "٣.mp4"]
+    assert sorted(names, key=natural) == [
+        *("7.mp4", "٣.mp4", "clip 1.mp4", "Clip 2.mp4", "clip 02b.mp4", "clip 10.mp4", "clip.mp4")
+    ]
+
+
+def test_failures_are_tried_again_or_removed_and_a_clip_comes_in(serve: Serve, root: Path) -> None:
+    server = serve()
+    broken = server.video("broken")
+    is_problem(server.http.post("/api/videos/retry", json={"files": ["0" * 16]}), 404)
+    again = server.http.post("/api/videos/retry", json={"files": [broken["file"]]})
+    assert again.status_code == 202
+    with (root / "cut.mp4").open("rb") as data:
+        sent = server.http.post("/api/uploads", params={"name": "../my cut.mp4"}, content=data).json()
+    clip = server.http.post(f"/api/uploads/{sent['upload']}/add").json()["job"]["id"]
+    result = server.client.wait(again.json()["job"]["id"])
+    assert [one["path"] for one in result["failed"]] == [broken["path"]]
+    assert server.client.wait(clip)["added"] == 1
+    assert server.video("my cut")["path"] == str(server.folder / "clips" / "my cut.mp4")
+    gone = {"files": [server.video("broken")["file"]], "videos": [server.id("coffee")]}
+    assert server.http.post("/api/videos/remove", json=gone).status_code == 204
+    left = server.http.get("/api/videos").json()["videos"]
+    assert [one["name"] for one in left] == ["cat.mp4", "my cut.mp4", "part of it.mkv"]
+    is_problem(server.http.post("/api/videos/remove", json=gone), 404)
 
 
 def test_a_video_says_what_is_known_of_it(shared: Running, root: Path) -> None:

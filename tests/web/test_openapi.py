@@ -53,6 +53,7 @@ def test_every_call_is_described(shared: Running) -> None:
     assert calls == {
         *("GET /api/folders", "GET /api/files/stream", "GET /api/files/thumbnail"),
         *("GET /api/session", "POST /api/login", "POST /api/logout", "GET /api/audit"),
+        *("POST /api/videos/remove", "POST /api/videos/retry", "POST /api/uploads/{upload}/add"),
         *("GET /api/videos", "GET /api/videos/{video}", "DELETE /api/videos/{video}"),
         *("GET /api/videos/{video}/thumbnail", "GET /api/videos/{video}/stream"),
         *("GET /api/videos/{video}/frames.jpg", "POST /api/uploads", "DELETE /api/uploads/{upload}"),

@@ -43,15 +43,60 @@ def test_search_by_upload(opened: Open) -> None:
     page = opened(stub, "#/search")
     sent = clip(2.0, 10)
     page.set_input_files("#file", {"name": "my clip.webm", "mimeType": "video/webm", "buffer": sent})
-    says(page, "2 videos of the collection share footage with it.")
+    says(page, "1 copy and 1 related video.")
     assert stub.sent == [("POST", "uploads", sent), ("POST", "search", {"upload": UPLOAD, "k": 20})]
     assert page.get_by_text("old recording <b>.avi", exact=True).first.is_visible()  # as text, not as markup
-    page.get_by_role("link", name="Look at the match with holiday 0000.mp4").click()
+    moments = page.locator(".hit").first.locator(".moment img")
+    assert [one.get_attribute("alt") for one in moments.all()] == [
+        "my clip.webm at 0:04",
+        "holiday 0000.mp4 at 0:07",  # the same moment, in the middle of the longest stretch
+    ]
+    page.get_by_role("link", name="Compare with holiday 0000.mp4").click()
     page.wait_for_selector("#frame_matrix")
     assert stub.sent[-1] == ("POST", "compare", {"query": {"upload": UPLOAD}, "target": {"video": "0000"}})
     page.go_back()
     page.wait_for_selector(".hit")
     assert len(stub.sent) == 3  # hits are fetched again, not searched for again
+    page.get_by_role("button", name="Add this clip").click()
+    says(page, "my clip.webm is being added to the collection.")
+    assert stub.sent[-1][:2] == ("POST", f"uploads/{UPLOAD}/add")
+
+
+def test_several_clips_at_once(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/search")
+    small = {"mimeType": "video/webm", "buffer": b"0123456789"}
+    page.set_input_files("#file", [{"name": f"clip {n}.webm", **small} for n in range(3)])
+    until(page, "document.querySelectorAll('.row .button').length === 3")
+    assert [path for _, path, _ in stub.sent] == ["uploads", "search"] * 3
+    assert "jobs=job1%2Cjob2%2Cjob3" in page.url
+    page.locator(".row .button").nth(1).click()
+    page.wait_for_selector(".hit")
+
+
+def test_more_hits_than_were_asked_for_are_no_secret(opened: Open) -> None:
+    stub = Stub()
+    stub.more = 25
+    page = opened(stub, "#/search?video=0000")
+    says(page, "At least 20 copies; there may be more.")
+    page.get_by_role("button", name="Look for more").click()
+    says(page, "26 copies and 1 related video.")
+    assert stub.sent[-1] == ("POST", "search", {"k": 100, "video": "0000"})
+    assert page.get_by_role("button", name="Look for more").count() == 0
+
+
+def test_one_outage_one_message(opened: Open) -> None:
+    page = opened(Stub(), "#/library")
+    page.wait_for_selector(".row")
+    page.route("**/api/**", lambda route: route.abort())
+    visit(page, "#/search")  # which asks for four things
+    page.locator("#offline").wait_for()
+    page.wait_for_timeout(300)
+    assert page.get_by_text("does not answer").count() == 1
+    assert page.locator(".toast, .wrong:visible, .notice:visible").count() == 1
+    page.unroute_all()
+    page.wait_for_selector(".picks a")  # by itself
+    assert page.locator("#offline").is_hidden()
 
 
 def test_a_file_too_large_is_not_sent(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +107,7 @@ def test_a_file_too_large_is_not_sent(opened: Open, monkeypatch: pytest.MonkeyPa
     )
     page = opened(stub, "#/search")
     page.set_input_files("#file", {"name": "big.mp4", "mimeType": "video/mp4", "buffer": b"0123456789"})
-    says(page, "big.mp4 has 10 bytes, and the server takes up to 9 bytes.")
+    says(page, "big.mp4 is 10 bytes, and uploads are limited to 9 bytes.")
     assert stub.sent == []
 
 
@@ -324,7 +369,7 @@ def test_reload_during_a_search_and_stopping_it(opened: Open) -> None:
     says(page, "37 of 120 videos")
     assert len(stub.jobs) == 1
     page.get_by_role("button", name="Stop").click()
-    says(page, "This was stopped before it was done.")
+    says(page, "This was stopped.")
     assert stub.sent[-1] == ("DELETE", "jobs/job1", None)
 
 
@@ -333,12 +378,15 @@ def test_reload_during_a_search_and_stopping_it(opened: Open) -> None:
 
 def test_library_asks_for_one_page_at_a_time(opened: Open) -> None:
     page = opened(Stub(videos=5000), "#/library")
-    says(page, "5,000 videos, 1–50 shown")
-    assert page.locator(".row").count() == 50
+    says(page, "5,000 videos, showing 1–60")
+    assert page.locator(".row").count() == 60
     page.get_by_role("button", name="Next").click()
-    says(page, "51–100 shown")
+    says(page, "showing 61–120")
     page.go_back()
-    says(page, "1–50 shown")
+    says(page, "showing 1–60")
+    page.get_by_label("Page", exact=True).fill("84")
+    page.keyboard.press("Enter")
+    says(page, "showing 4,981–5,000")
     page.get_by_label("Filter").press_sequentially("499")
     says(page, "15 videos found")
     page.reload()
@@ -351,12 +399,39 @@ def test_removing_asks_first(opened: Open) -> None:
     stub = Stub()
     page = opened(stub, "#/library")
     page.get_by_role("button", name="Remove holiday 0004.mp4").click()
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Cancel").click()
     assert stub.sent == []
     page.get_by_role("button", name="Remove holiday 0004.mp4").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    says(page, "holiday 0004.mp4 is out of the collection.")
-    assert stub.sent == [("DELETE", "videos/0004", None)]
+    says(page, "holiday 0004.mp4 was removed.")
+    assert stub.sent == [("POST", "videos/remove", {"videos": ["0004"], "files": []})]
+
+
+def test_a_selection_and_files_that_failed(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/library")
+    page.get_by_label("Select holiday 0005.mp4").check()
+    page.get_by_label("Select holiday 0002.mp4").check()  # one that failed
+    says(page, "2 selected")
+    page.get_by_role("button", name="Try 1 again").click()
+    says(page, "1 file will be tried again.")
+    assert stub.sent == [("POST", "videos/retry", {"files": ["f0002"]})]
+    page.get_by_label("Select holiday 0006.mp4").check()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("#frame_matrix")
+    assert stub.sent[-1][2] == {"query": {"video": "0005"}, "target": {"video": "0006"}}
+
+
+def test_a_grid_with_previews(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/library")
+    page.get_by_role("button", name="Grid").click()
+    page.locator(".tile-picture").nth(4).hover()
+    until(page, "document.querySelector('.reel:not([hidden])')")
+    page.reload()
+    page.wait_for_selector(".tile")  # the choice is kept
+    page.get_by_role("button", name="Play holiday 0004.mp4").click()
+    page.get_by_role("dialog", name="holiday 0004.mp4").wait_for()
 
 
 # ---------------------------------------------------------------------- everything
@@ -374,7 +449,7 @@ def test_keyboard_only(opened: Open) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector(".hit")
-    while "Look at the match" not in (page.evaluate("document.activeElement.ariaLabel") or ""):
+    while "Compare with" not in (page.evaluate("document.activeElement.ariaLabel") or ""):
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement !== document.body"), (
             "the way to the match is not in the order"

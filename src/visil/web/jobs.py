@@ -21,7 +21,7 @@ from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.library import Library, iso
 from visil.web.problems import Problem
 from visil.web.settings import Settings
-from visil.web.state import Job, JobStore, StateFolder
+from visil.web.state import CLIPS, Job, JobStore, StateFolder
 
 UNITS = {"search": "frames", "compare": "frames", "duplicates": "videos", "add": "files"}
 HEARTBEAT_S = 15.0
@@ -58,7 +58,8 @@ class Jobs:
         """Queue the jobs that a stopped server left, and start working."""
         for job in self.store.after_restart():
             if job.kind == "add":  # what may be read is for this server to say, not for the one that was
-                job.request["roots"] = [os.fspath(root) for root in self.settings.roots]
+                roots = [*self.settings.roots, self.settings.index / CLIPS]
+                job.request["roots"] = [os.fspath(root) for root in roots]
             self._live[job.id] = job
             self._queues[lane_of(job)].put_nowait(job.id)
         several = {"files": self.settings.limits.file_lanes}

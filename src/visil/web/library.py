@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,8 +33,23 @@ MOST_READ = 100_000
 """Files whose content is remembered."""
 NO_VIDEO = "There is no such video in this collection."
 
+_DIGITS = re.compile(r"(\d+)")
+
+
+def natural(text: str) -> tuple[object, ...]:
+    """Sorts names as people count: 1, 2, 10."""
+    parts = _DIGITS.split(text.casefold())
+    numbers = (part.lstrip("0") for part in parts[1::2])
+    return tuple(one for pair in zip_longest(parts[::2], ((len(n), n) for n in numbers)) for one in pair)[:-1]
+
+
+def file_key(path: str) -> str:
+    """Names a file in an address, whatever bytes its path has."""
+    return hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
+
+
 SORTS = {
-    "name": lambda entry: (entry.name.casefold(), entry.path),
+    "name": lambda entry: (entry.natural_name, entry.path),
     "added": lambda entry: (entry.added or 0.0, entry.path),
     "duration": lambda entry: (entry.duration or 0.0, entry.path),
     "size": lambda entry: (entry.bytes or 0, entry.path),
@@ -61,6 +79,11 @@ class LibraryEntry:
         return printable(os.path.basename(self.path) or self.path)
 
     @cached_property
+    def natural_name(self) -> tuple[object, ...]:
+        """What it is sorted by."""
+        return natural(self.name)
+
+    @cached_property
     def found_by(self) -> str:
         """What a filter looks through."""
         return self.path.casefold()
@@ -81,6 +104,7 @@ class LibraryEntry:
         return {
             "id": self.id,
             "name": self.name,
+            "file": file_key(self.path),
             "path": printable(self.path),
             "state": self.state,
             "reason": self.reason,
@@ -161,6 +185,13 @@ class Library:
         if entry is None:
             raise Problem(404, NO_VIDEO)
         return entry
+
+    def failed(self, files: Sequence[str]) -> list[str]:
+        """The paths of files that failed, by their keys; a problem 404 where one has not."""
+        known = {file_key(one.path): one.path for one in self.snapshot().entries if one.state == "failed"}
+        if not known.keys() >= set(files):
+            raise Problem(404, "One of these files is not among those that failed any more.")
+        return [known[file] for file in files]
 
     def held_by(self, entry: LibraryEntry) -> tuple[str, Stamp] | None:
         """A file that still is what was added; None where there is none. One that was touched is read once to see."""

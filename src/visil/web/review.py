@@ -18,7 +18,7 @@ from visil.collection.plan_file import PlanRow
 from visil.errors import printable
 from visil.web.decisions import DecisionStore, File
 from visil.web.export import Judged, as_judged, key, pairs_in
-from visil.web.library import Library, Snapshot, iso
+from visil.web.library import Library, Snapshot, file_key, iso
 from visil.web.moments import moments
 from visil.web.problems import Problem
 from visil.web.state import Job, JobStore
@@ -319,11 +319,6 @@ class Telling:
     def judged(self, pair: dict[str, Any]) -> dict[str, Any]:
         """A pair with what a person said of it."""
         return {**pair, "judgement": self.said.get(key(pair["query"], pair["target"]))}
-
-
-def file_key(path: str) -> str:
-    """Names a file in an address, whatever bytes its path has."""
-    return _digest(os.fsencode(path))
 
 
 def _digest(data: bytes) -> str:

@@ -14,7 +14,7 @@ CHANGES_NOTHING = re.compile(r"POST /api/(search|batches|compare|uploads)|DELETE
 
 ADMIN = re.compile(
     r"GET /api/audit"
-    r"|POST /api/add|DELETE /api/videos/[^/]+"
+    r"|POST /api/add|DELETE /api/videos/[^/]+|POST /api/videos/(remove|retry)|POST /api/uploads/[^/]+/add"
     r"|POST /api/banks|(PUT|PATCH|DELETE) /api/banks/[^/]+"
 )
 

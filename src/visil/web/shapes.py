@@ -138,6 +138,7 @@ class Video(BaseModel):
 
     id: str | None
     name: str
+    file: str
     path: str
     state: Literal["ready", "working", "failed"]
     reason: str | None

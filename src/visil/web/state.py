@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS jobs (
 """
 COLUMNS = "id, kind, state, title, request, progress, created, finished, error, caller"
 OVER = ("done", "failed", "cancelled")
+CLIPS = "clips"
+"""Folder in a collection for clips that were searched for and then added."""
 
 
 class StateFolder:

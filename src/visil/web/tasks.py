@@ -67,7 +67,8 @@ class Tasks:
             case "duplicates":
                 return self.duplicates(float(request["min_confidence"]), tell)
             case "add":
-                return self.add(request["path"], [Path(root) for root in request["roots"]], tell)
+                paths = request.get("paths") or [request["path"]]
+                return self.add(paths, [Path(root) for root in request["roots"]], tell)
             case "export":
                 decided = read_decisions(self.state / "review.sqlite")
                 with Decoder(self.limits) as decoder:
@@ -184,18 +185,18 @@ class Tasks:
             )
         return {**found.to_dict(), "min_confidence": min_confidence}
 
-    def add(self, path: str, roots: list[Path], tell: Teller) -> dict[str, Any]:
-        """Add a file or folder; files that links lead to outside the roots are left out."""
+    def add(self, paths: list[str], roots: list[Path], tell: Teller) -> dict[str, Any]:
+        """Add files and folders; files that links lead to outside the roots are left out."""
         outside: list[Path] = []
 
         def passed_over(file: Path, reason: str) -> None:
             if reason == LEAVES:
                 outside.append(file)
 
-        found = list(discover([path], Selection(), within=roots, passed_over=passed_over))
+        found = list(discover(paths, Selection(), within=roots, passed_over=passed_over))
         files = Roots(roots).inside(found)
         if not files:
-            raise UsageError(f"{printable(path)}: holds no video that this server may read")
+            raise UsageError(f"{printable(paths[0])}: holds no video that this server may read")
         tell.pending([os.fspath(file) for file in files])
 
         def progress(state: AddProgress) -> None:

@@ -1,10 +1,10 @@
-// Add: point at a folder; what is under way is shown to whoever looks, also after a reload.
+// Add: choose a folder; what is in progress is shown to whoever looks, also after a reload.
 
 import { post } from "./api.js";
 import { bdi, h, replace } from "./dom.js";
 import { folders } from "./folders.js";
 import { follow, jobsOf, panel } from "./jobs.js";
-import { announce, complain } from "./messages.js";
+import { announce, complain, told } from "./messages.js";
 import { note } from "./router.js";
 import { count, when } from "./words.js";
 
@@ -27,15 +27,15 @@ export async function show(root, { params, session, signal }) {
       announce(`${job.title}: done`);
     } catch (error) {
       if (error.name === "AbortError") return;
-      replace(box, h("p", { class: "name" }, progress.element.querySelector(".name").textContent), h("p", { class: "wrong" }, error.message));
+      replace(box, h("p", { class: "name" }, progress.element.querySelector(".name").textContent), h("p", { class: "wrong" }, told(error)));
       announce(error.message);
     }
     document.dispatchEvent(new CustomEvent("visil:changed"));
   };
 
   root.append(
-    h("p", { class: "lead" }, "Point at a folder. Each video is read once; your files stay where and as they are. Files that are already in the collection and have not changed are skipped."),
-    session.index.writable ? form(session, track, signal) : h("p", { class: "notice" }, "This collection was opened for reading only, so nothing can be added. Start “visil serve” with a user who may write to it."),
+    h("p", { class: "lead" }, "Choose a folder. Each video is read once, and your files stay where they are. Files that are already in the collection are skipped."),
+    session.mayChange ? form(session, track, signal) : h("p", { class: "notice" }, "Nothing can be added here: the collection is read-only, or your token may not change it."),
     running, before);
 
   const { open, over } = await jobsOf("add", signal);
@@ -45,7 +45,7 @@ export async function show(root, { params, session, signal }) {
   const old = over.filter((job) => job.id !== named).slice(0, 8);
   if (!old.length) return;
   before.hidden = false;
-  before.append(h("h2", { id: "added-title" }, "Before"), h("ul", { class: "links" }, old.map((job) => h("li", {},
+  before.append(h("h2", { id: "added-title" }, "Earlier"), h("ul", { class: "links" }, old.map((job) => h("li", {},
     bdi(job.title), h("span", { class: job.state === "failed" ? "wrong" : "faint" }, ` ${ending(job)}`)))));
 }
 
@@ -58,7 +58,7 @@ function form(session, track, signal) {
   const field = h("input", { id: "folder", required: true, autocomplete: "off", spellcheck: "false", placeholder: session.roots[0] ?? "/folder/of/videos" });
   const said = h("p", { class: "wrong", role: "alert" });
   const element = h("form", { class: "sheet" },
-    h("label", { for: "folder" }, "Folder or file on the server: click to it, or write its path"), field, said,
+    h("label", { for: "folder" }, "Folder or file on the server"), field, said,
     folders({ signal, files: true, chosen: (path) => { field.value = path; } }),
     h("button", { class: "main" }, "Add"));
   element.addEventListener("submit", async (event) => {
@@ -70,7 +70,7 @@ function form(session, track, signal) {
       field.value = "";
       track(job.id).catch(complain);
     } catch (error) {
-      said.textContent = error.message;
+      said.textContent = told(error);
     }
   });
   return element;
@@ -88,9 +88,9 @@ function outcome(title, result) {
     h("p", {}, said.length ? `Done: ${said.join(", ")}.` : "Done."),
     h("div", { class: "acts across" },
       h("a", { class: "button main", href: "#/search" }, "Search for a clip"),
-      h("a", { class: "button", href: "#/library?sort=-added" }, "To the library"),
-      h("a", { class: "button", href: "#/duplicates" }, "Look for duplicates"),
-      failed > 0 && h("a", { class: "button", href: "#/library?state=failed" }, "What failed, and why")),
+      h("a", { class: "button", href: "#/library?sort=-added" }, "Open the library"),
+      h("a", { class: "button", href: "#/duplicates" }, "Find duplicates"),
+      failed > 0 && h("a", { class: "button", href: "#/library?state=failed" }, "Show what failed")),
   ];
 }
 

@@ -2,6 +2,12 @@
 
 const SILENT = "The server does not answer. Is “visil serve” still running?";
 
+/** Nothing came back at all: the page says so once, for everything that waits. */
+function silence() {
+  document.dispatchEvent(new CustomEvent("visil:offline"));
+  return Object.assign(new Problem(0, SILENT), { offline: true });
+}
+
 export class Problem extends Error {
   constructor(status, message) {
     super(message);
@@ -29,7 +35,7 @@ export async function matrix(url, signal) {
   const answer = await request(url, { signal });
   const values = littleEndian(await answer.arrayBuffer());
   const [rows, columns] = ["X-Rows", "X-Columns"].map((name) => Number(answer.headers.get(name)));
-  if (!(rows > 0 && columns > 0) || rows * columns !== values.length) throw new Problem(0, "The matrix did not arrive whole.");
+  if (!(rows > 0 && columns > 0) || rows * columns !== values.length) throw new Problem(0, "The matrix did not load completely.");
   return { rows, columns, values };
 }
 
@@ -45,7 +51,7 @@ async function request(url, options) {
     answer = await fetch(url, { ...options, credentials: "same-origin" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, SILENT);
+    throw silence();
   }
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({}));
@@ -54,7 +60,7 @@ async function request(url, options) {
 
 function refused(status, said) {
   if (status === 401) document.dispatchEvent(new CustomEvent("visil:login"));
-  return new Problem(status, said.detail || said.title || `The server answered with an error (${status}).`);
+  return new Problem(status, said.detail || said.title || `The server reported an error (${status}).`);
 }
 
 /** Send a file; progress(share from 0 to 1) is called while it goes. Gives {upload, name, bytes, expires}. */
@@ -70,7 +76,7 @@ export function upload(file, progress, signal) {
       if (sending.status === 201) resolve(sending.response);
       else reject(refused(sending.status, sending.response ?? {}));
     });
-    sending.addEventListener("error", () => reject(new Problem(0, SILENT)));
+    sending.addEventListener("error", () => reject(silence()));
     sending.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
     signal?.addEventListener("abort", () => sending.abort());
     sending.send(file);

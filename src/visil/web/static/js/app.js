@@ -16,6 +16,8 @@ import { count } from "./words.js";
 
 const SCREENS = { library, search, match, duplicates, add };
 const IN_MENU = ["library", "search", "duplicates", "add"];
+/** How often a silent server is asked again, milliseconds. */
+const ASK_AGAIN = 2000;
 const main = document.getElementById("main");
 let leaving = new AbortController();
 let session = null;
@@ -50,12 +52,14 @@ async function draw() {
     await screen.show(body, { params, session, signal, redraw: draw });
   } catch (error) {
     if (signal.aborted || error.name === "AbortError" || error.status === 401) return;
-    body.append(failure(error, draw));
+    body.append(failure(error, draw) ?? "");
   }
 }
 
 async function enter(signal) {
-  session = await api.get("session", signal);
+  const found = await api.get("session", signal);
+  // A token that may not change the collection, or a collection that cannot be written to, gets no buttons for it.
+  session = { ...found, mayChange: found.index.writable && [undefined, null, "admin"].includes(found.role) };
 }
 
 function askForToken() {
@@ -100,6 +104,22 @@ async function leave() {
   draw();
 }
 
+/** The server is silent: say so once, ask until it answers, then show the screen as it is now. */
+async function wait() {
+  const banner = document.getElementById("offline");
+  if (!banner.hidden) return;
+  banner.hidden = false;
+  for (;;) {
+    await new Promise((resolve) => { setTimeout(resolve, ASK_AGAIN); });
+    const answer = await fetch("api/session", { credentials: "same-origin" }).catch(() => null);
+    if (answer) break;
+  }
+  banner.hidden = true;
+  announce("The server answers again.");
+  session = null;
+  if (!document.activeElement?.matches("input, select")) draw();
+}
+
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
@@ -110,6 +130,7 @@ document.addEventListener("visil:login", () => {
   leaving.abort();
   askForToken();
 });
+document.addEventListener("visil:offline", wait);
 document.addEventListener("visil:changed", () => { session = null; });
 window.addEventListener("hashchange", draw);
 listen();

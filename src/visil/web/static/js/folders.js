@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { bdi, h, replace } from "./dom.js";
+import { told } from "./messages.js";
 import { count } from "./words.js";
 
 const SHOWN = 200;
@@ -22,15 +23,15 @@ export function folders({ signal, files = false, chosen }) {
       if (path) chosen(found.path, true);
       if (focus) list.querySelector("button")?.focus();
     } catch (error) {
-      if (error.name !== "AbortError") said.textContent = error.message;
+      if (error.name !== "AbortError") said.textContent = told(error);
     }
   };
   const draw = (found) => {
     const videos = count(found.videos.length, "video");
     replace(where, found.path ? ["In ", h("code", {}, found.path), `: ${count(found.folders.length, "folder")}, ${videos}${found.more ? " and more" : ""}.`]
-      : "The server may read these folders and all that is in them:");
+      : "Folders on the server:");
     replace(list,
-      found.path && row(found.above ? "up" : "all folders", () => enter(found.above ?? "", true), "↑", found.above ? "To the folder above" : "To all folders"),
+      found.path && row(found.above ? "Up" : "All folders", () => enter(found.above ?? "", true), "↑", found.above ? "To the folder above" : "To all folders"),
       found.folders.slice(0, SHOWN).map((one) => row(one.name, () => enter(one.path, true), "▸", `Open the folder ${one.name}`)),
       files && found.videos.slice(0, SHOWN).map((one) => row(one.name, () => chosen(one.path, false), "", `Choose ${one.name}`)));
   };

@@ -65,8 +65,8 @@ function wait(milliseconds, signal) {
 
 function finished(job) {
   if (job.state === "done") return job;
-  if (job.state === "cancelled") throw new Problem(499, "This was stopped before it was done.");
-  throw new Problem(500, job.error || "This did not work, and the server does not say why.");
+  if (job.state === "cancelled") throw new Problem(499, "This was stopped.");
+  throw new Problem(500, job.error || "This failed, and the server did not say why.");
 }
 
 /** Jobs of a kind that are not over, newest first; and those that are. */
@@ -79,7 +79,7 @@ export async function jobsOf(kind, signal) {
 /** A panel that shows how far a job is: {element, update(job)}. */
 export function panel(title) {
   const bar = h("progress", { "aria-label": title });
-  const words = h("p", { class: "faint" }, "Waiting for its turn …");
+  const words = h("p", { class: "faint" }, "Waiting …");
   const heading = h("p", { class: "name" }, title);
   const button = h("button", { class: "quiet" }, "Stop");
   const element = h("div", { class: "job" }, h("div", { class: "head" }, heading, button), bar, words);
@@ -95,10 +95,7 @@ export function panel(title) {
     }
   });
   const update = (job) => {
-    if (job.lost) {
-      replace(words, "The line to the server is broken; trying again …");
-      return;
-    }
+    if (job.lost) return;
     id = job.id;
     if (job.title) heading.textContent = job.title;
     const text = saying(job);
@@ -115,9 +112,9 @@ export function panel(title) {
 }
 
 function saying(job) {
-  if (job.state === "waiting") return "Waiting for its turn …";
+  if (job.state === "waiting") return "Waiting …";
   const { done, total, unit, rate, left } = job.progress ?? {};
-  if (!total) return done ? `${done.toLocaleString("en")} ${unit} so far` : "Under way …";
+  if (!total) return done ? `${done.toLocaleString("en")} ${unit} so far` : "In progress …";
   const parts = [`${done.toLocaleString("en")} of ${total.toLocaleString("en")} ${unit}`];
   if (rate) parts.push(`${rate < 10 ? rate.toFixed(1) : Math.round(rate)} a second`);
   if (left !== null && left !== undefined && left >= 1) parts.push(`about ${duration(left)} left`);

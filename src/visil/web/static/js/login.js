@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { h, replace } from "./dom.js";
+import { told } from "./messages.js";
 
 /** Ask for the token; entered() is called once the server took it. */
 export function login(root, entered) {
@@ -9,11 +10,11 @@ export function login(root, entered) {
     type: "password", id: "token", name: "token", required: true, autocomplete: "current-password", "aria-describedby": "token-help",
   });
   const said = h("p", { class: "wrong", role: "alert" });
-  const button = h("button", { class: "main" }, "Enter");
+  const button = h("button", { class: "main" }, "Log in");
   const form = h("form", { class: "sheet login" },
-    h("h1", { tabindex: "-1" }, "A token is needed"),
+    h("h1", { tabindex: "-1" }, "Log in"),
     h("p", { class: "faint", id: "token-help" },
-      "This collection is not open to everybody. “visil serve” printed the token when it was started."),
+      "This collection is protected. “visil serve” printed the token when it was started."),
     h("label", { for: "token" }, "Token"), field, said, button);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -23,7 +24,7 @@ export function login(root, entered) {
       await post("login", { token: field.value.trim() });
       await entered();
     } catch (error) {
-      said.textContent = error.message;
+      said.textContent = told(error);
       button.disabled = false;
       field.select();
     }

@@ -13,10 +13,14 @@ export function announce(text) {
   setTimeout(() => { place.textContent = text; }, 30);
 }
 
+/** What went wrong, in words; nothing where the server is silent, which is said once for the whole page. */
+export const told = (error) => (error.offline ? "" : error.message);
+
 /** A message at the bottom; with undo, a function, it has a button that takes back what was done. */
 export function toast(text, { undo = null, bad = false } = {}) {
   const list = document.getElementById("toasts");
-  for (const older of [...list.children].slice(0, -2)) older.remove();
+  const again = [...list.children].filter((older) => older.firstChild.textContent === text);
+  for (const older of [...again, ...[...list.children].slice(0, -2)]) older.remove();
   const message = h("div", { class: bad ? "toast bad" : "toast" }, h("span", {}, text));
   let timer = 0;
   const close = () => {
@@ -49,12 +53,13 @@ export function undoLast() {
 
 /** Say what went wrong; a screen that was left in the meantime says nothing. */
 export function complain(error) {
-  if (error.name === "AbortError" || error.status === 401) return;
+  if (error.name === "AbortError" || error.status === 401 || error.offline) return;
   toast(error.message, { bad: true });
 }
 
 /** The same as a part of the screen, with a way to try again. */
 export function failure(error, again = null) {
+  if (error.offline) return null;
   return h("div", { class: "notice bad", role: "alert" },
     h("p", {}, error.message),
     again && h("button", { onclick: again }, "Try again"));

@@ -12,15 +12,50 @@ const MOST_STRETCHES = 60;
 export const early = (seconds) => 0.3 * (seconds ?? 0);
 
 /** A picture of a video at a time, fetched when it comes near the window. */
-export function thumbnail(ref, at, alt = "") {
+export function thumbnail(ref, at, alt = "", width = 160) {
   const source = media(ref);
   if (!source) return missing();
   const image = h("img", {
     class: "shot", loading: "lazy", decoding: "async", width: 128, height: 72, alt,
-    src: source.thumbnail(at, 160),
+    src: source.thumbnail(at, width),
   });
   image.addEventListener("error", () => image.replaceWith(missing()), { once: true });
   return image;
+}
+
+/** Frames of a video that a preview runs through, and how long each is shown, milliseconds. */
+const PREVIEWED = 6;
+const SHOWN = 600;
+
+/** A larger picture of a video; under the pointer it runs through the video. */
+export function preview(video) {
+  const ref = { kind: "video", id: video.id };
+  const image = thumbnail(ref, early(video.duration), "", 320);
+  const reel = h("span", { class: "reel", hidden: true, "aria-hidden": "true" });
+  const box = h("span", { class: "tile-picture" }, image, reel);
+  let [timer, frame] = [0, 0];
+  const step = () => reel.style.setProperty("background-position", `${(100 * (frame++ % PREVIEWED)) / (PREVIEWED - 1)}% 0`);
+  box.addEventListener("pointerenter", () => {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches || !video.duration) return;
+    const times = Array.from({ length: PREVIEWED }, (_, i) => ((i + 0.5) / PREVIEWED * video.duration).toFixed(2)).join(",");
+    const strip = new Image();
+    strip.onload = () => {
+      if (!timer) return;
+      reel.style.setProperty("background-image", `url("${strip.src}")`);
+      reel.style.setProperty("background-size", `${100 * PREVIEWED}% 100%`);
+      reel.hidden = false;
+    };
+    strip.src = `api/videos/${encodeURIComponent(video.id)}/frames.jpg?${new URLSearchParams({ times, width: 240 })}`;
+    frame = 0;
+    step();
+    timer = setInterval(step, SHOWN);
+  });
+  box.addEventListener("pointerleave", () => {
+    clearInterval(timer);
+    timer = 0;
+    reel.hidden = true;
+  });
+  return box;
 }
 
 function missing() {
@@ -37,11 +72,14 @@ export function facts(video) {
   return h("p", { class: "facts" }, said.join(" · "));
 }
 
-/** A file's name with its path below. */
+/** The folder of a path. */
+const folderOf = (path) => path.slice(0, Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"), 1));
+
+/** A file's name with its folder below. */
 export function named(video, label = null) {
   return [
     h("p", { class: "name" }, label && h("span", { class: "number" }, label), bdi(video.name)),
-    h("p", { class: "path" }, bdi(video.path)),
+    h("p", { class: "path", title: video.path }, bdi(folderOf(video.path))),
     video.copies?.length > 0 && h("details", { class: "copies" },
       h("summary", {}, video.copies.length === 1 ? "1 exact copy" : `${video.copies.length} exact copies`),
       h("ul", {}, video.copies.map((path) => h("li", {}, bdi(path))))),
