@@ -23,7 +23,7 @@ from shared.two_nodes import TwoNodes, two_nodes
 from visil.cluster.ray_connection import RayConnection
 from visil.cluster.ray_extraction import over
 from visil.cluster.ray_session import ray_session
-from visil.collection import AddProgress, Hit
+from visil.collection import AddProgress
 from visil.collection.shards.create import create
 
 QUERIES = 20
@@ -139,7 +139,7 @@ def search(index: visil.Index, local: visil.Index, folder: Path) -> dict[str, An
     }
 
 
-def against(found: dict[str, list[Hit]], other: visil.Index) -> dict[str, Any]:
+def against(found: dict[str, visil.Hits], other: visil.Index) -> dict[str, Any]:
     """Hits of each query, held against what another collection finds."""
     same, score, confidence = 0, 0.0, 0.0
     for query, hits in found.items():

@@ -135,7 +135,8 @@ def public_callables(kind: type) -> dict[str, Callable[..., Any]]:
 
 
 def _element(kind: Any) -> Any:
-    parts = typing.get_args(kind)
+    (base, *_) = getattr(kind, "__orig_bases__", (kind,))  # class Hits(list[Hit])
+    parts = typing.get_args(base)
     return parts[0] if parts else Unknown
 
 

@@ -74,7 +74,7 @@ class Hit(TypedDict):
     video: Video
     score: float
     confidence: float
-    verdict: Literal["copy", "related", "unrelated"]
+    verdict: Literal["copy", "related", "unrelated", "unclear"]
     segments: list[Segment]
     in_words: str
     missing: bool

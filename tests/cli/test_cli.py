@@ -58,7 +58,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_compare_finds_the_shared_stretch(videos: Path, shared: str) -> None:
     answer = json.loads(shared)
-    assert list(answer) == ["query", "target", "score", "confidence", "verdict", "segments"]
+    assert list(answer) == ["query", "target", "score", "confidence", "verdict", "segments", "note"]
     assert answer["query"] == str(videos / "query.mp4")
     assert answer["verdict"] == "copy"
     assert answer["confidence"] > 0.9

@@ -89,13 +89,14 @@ def test_any_safetensors_reader_can_read_codes(tmp_path: Path, kind: Codes, fram
 
 
 def test_the_bytes_of_an_fp16_file(tmp_path: Path) -> None:
-    """Collections made before there was a choice, and after, hold the same files: this one was laid out by hand."""
+    """Laid out by hand, as it is in every collection; older files do not name their video."""
     store, vectors = written(tmp_path, "fp16", (2, 1, 3))
     body = vectors.numpy().astype("<f2").tobytes()
     times, blank = np.array([0.5, 1.5], "<f8").tobytes(), b"\x00\x01"
     checksum = zlib.crc32(body + times + blank)
     header = (
-        '{"__metadata__": {"format": "pt", "duration": "2.25", "checksum": "' + str(checksum) + '"}, '
+        '{"__metadata__": {"format": "pt", "duration": "2.25", "video": "' + VIDEO + '", '
+        '"checksum": "' + str(checksum) + '"}, '
         '"vectors": {"dtype": "F16", "shape": [2, 1, 3], "data_offsets": [0, 12]}, '
         '"gap": {"dtype": "U8", "shape": [4], "data_offsets": [12, 16]}, '
         '"timestamps": {"dtype": "F64", "shape": [2], "data_offsets": [16, 32]}, '

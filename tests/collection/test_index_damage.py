@@ -167,8 +167,9 @@ def spoil_pages(path: Path) -> None:
         lambda path: path.write_bytes(b"not a database" * 500),
         lambda path: os.truncate(path, 1500),
         spoil_pages,
+        lambda path: path.write_bytes(b""),
     ],
-    ids=["noise", "cut", "pages"],
+    ids=["noise", "cut", "pages", "nothing left"],
 )
 @pytest.mark.parametrize("command", ["info", "verify", "duplicates", "search", "add"])
 def test_a_damaged_catalogue_is_one_clear_line(
@@ -180,6 +181,14 @@ def test_a_damaged_catalogue_is_one_clear_line(
     arguments = [videos / "alone"] if command in ("search", "add") else []
     line = run(command, folder, *arguments).line
     assert "catalogue.sqlite: the catalogue is damaged" in line
+
+
+def test_a_catalogue_that_was_only_just_begun_is_made(videos: Path, tmp_path: Path, run: Command) -> None:
+    """Killed while it made the file, a process leaves one without a byte, and no features."""
+    (tmp_path / "new.visil" / "features").mkdir(parents=True)
+    (tmp_path / "new.visil" / "catalogue.sqlite").touch()
+    assert "the catalogue is damaged" in run("info", tmp_path / "new.visil").line
+    assert run("add", tmp_path / "new.visil", videos / "alone", "--json").json["added"] == 3
 
 
 def test_another_database_is_no_catalogue(tmp_path: Path) -> None:
@@ -227,7 +236,33 @@ def test_an_older_format_is_brought_up_to_date_in_one_go(
     db.close()
 
 
+# ---------------------------------------------------------------------- features in the wrong place
+
+
+def test_features_in_the_place_of_others_are_found_out(folder: Path, videos: Path, run: Command) -> None:
+    with visil.Index(folder) as opened:
+        first, second = (
+            opened.video(str(videos / "alone" / name)) for name in ("astronaut.mp4", "retina.mp4")
+        )
+        places = [opened.store.path(video.id) for video in (first, second)]
+    shutil.copy(places[0], places[1])
+    line = f"{second.path}: its features ({places[1].name}) are another video's"
+    found = run("verify", folder)
+    assert (found.status, found.out) == (1, f"{line}\n1 problems\n")
+    told = run("search", folder, second.id)
+    assert f"{places[1]}: is damaged; `visil verify --repair`" in told.err
+    run("verify", folder, "--repair")
+    assert run("add", folder, videos, "--json").json["added"] == 1
+    assert run("verify", folder).out == "sound\n"
+
+
 # ---------------------------------------------------------------------- another model
+
+
+def test_an_unknown_model_leaves_nothing_behind(videos: Path, tmp_path: Path, run: Command) -> None:
+    line = run("add", tmp_path / "new.visil", videos / "alone", "--model", "nosuch").line
+    assert "nosuch" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_model_is_refused_and_nothing_changes(

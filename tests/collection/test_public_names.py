@@ -23,7 +23,7 @@ def test_what_an_index_returns_is_public() -> None:
         if not method.startswith("_")
         for name in classes_in(function.__annotations__.get("return"))
     }
-    assert {"AddReport", "Hit", "Group", "Duplicates", "IndexInfo", "Problem", "Video"} <= returned
+    assert {"AddReport", "Hits", "Group", "Duplicates", "IndexInfo", "Problem", "Video"} <= returned
     assert returned <= set(visil.__all__)
     for name in returned:
         kind = getattr(visil, name)

@@ -138,4 +138,4 @@ def test_videos_of_nothing_but_black(model: visil.ViSiL) -> None:
     black = model.embed_frames(np.zeros((5, 224, 224, 3), np.uint8))
     match = model.compare(black, black)
     assert match.segments == []
-    assert match.verdict == "unrelated"
+    assert match.verdict == "unclear"

@@ -274,6 +274,7 @@ def test_to_dict_is_what_the_command_prints() -> None:
                 "reversed": False,
             }
         ],
+        "note": "",
     }
 
 

@@ -274,3 +274,34 @@ def test_whatever_is_broken_nothing_but_a_video_error_comes_out(
     for reader in READERS:
         with contextlib.suppress(VideoError):
             assert reader(path)
+
+
+@pytest.mark.parametrize("movflags", ["faststart", "frag_keyframe+empty_moov"])
+def test_an_encrypted_file_says_so(tmp_path: Path, movflags: str) -> None:
+    locked = {
+        "encryption_scheme": "cenc-aes-ctr",
+        "encryption_key": "0123456789abcdef0123456789abcdef",
+        "encryption_kid": "a7e61c373e219033c21091fa607bf3b8",
+    }
+    path = write_video(
+        tmp_path / "locked.mp4", stamped_frames(30), container_options=locked | {"movflags": movflags}
+    )
+    for reader in READERS:
+        assert reason(path, reader) == "encrypted: it can be read once it is decrypted with its key"
+
+
+@pytest.mark.parametrize("boxes", [(b"mdhd",), (b"mvhd", b"mdhd")])
+def test_a_clock_without_ticks_is_taken_for_the_usual_one(
+    tmp_path: Path, boxes: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_video(tmp_path / "clock.mp4", stamped_frames(75))
+    data = bytearray(path.read_bytes())
+    for box in boxes:
+        scale = data.index(box) + 16
+        data[scale : scale + 4] = bytes(4)
+    path.write_bytes(data)
+    with caplog.at_level(logging.WARNING, logger="visil"):
+        assert read_stamps(read_frames(path).images) == [0, 25, 50]
+    assert "clock.mp4: says nowhere how fast it runs" in caplog.text
+    assert read_stamps(frames_at(path, [2.0], height=192), resize=192) == [50]
+    assert (probe(path).duration, probe(path).fps) == (None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 import zlib
 from pathlib import Path
@@ -11,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from synthetic import read_stamps, stamped_frames
+from synthetic import read_stamps, stamped_frames, write_video
 from visil.errors import VideoError
-from visil.video import Sampling, frames_at, probe, read_frames, stream_frames
+from visil.video import Sampling, frames_at, probe, read_frames, samples_at, stream_frames
 
 SIZE = (192, 256)
 
@@ -116,15 +117,35 @@ def test_exif_orientation(tmp_path: Path) -> None:
     assert (probe(tmp_path / "phone.jpg").width, probe(tmp_path / "phone.jpg").height) == (60, 80)
 
 
-def test_a_broken_image_is_named(tmp_path: Path) -> None:
+def test_a_broken_image_is_named_and_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = save(tmp_path / "f", ["1.png", "2.png", "3.png"])
-    whole = (folder / "2.png").read_bytes()
+    whole = (folder / "1.png").read_bytes()
     for broken in (whole[: len(whole) // 2], b"", b"not an image at all", whole[:20]):
-        (folder / "2.png").write_bytes(broken)
+        (folder / "1.png").write_bytes(broken)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="visil"), stream_frames(folder) as stream:
+            (frames,) = stream
+        assert (read_stamps(frames.images), frames.timestamps.tolist()) == ([1, 2], [1.0, 2.0])
+        assert (stream.damaged, stream.duration, stream.info.width) == (1, 3.0, 256)
+        assert "1.png" in caplog.text
+        assert read_stamps(frames_at(folder, [0.0], height=192), resize=192) == [1]
+
+
+def test_a_folder_of_broken_images(tmp_path: Path) -> None:
+    for name in ("1.png", "2.png"):
+        (tmp_path / name).write_text("not an image at all")
+    for read in (read_frames, probe, lambda path: frames_at(path, [0])):
         with pytest.raises(VideoError) as caught:
-            read_frames(folder)
-        assert caught.value.path == str(folder)
-        assert "2.png" in caught.value.reason
+            read(tmp_path)
+        assert caught.value.path == str(tmp_path)
+        assert ".png" in caught.value.reason
+
+
+def test_a_folder_with_a_video_is_no_row_of_images(tmp_path: Path) -> None:
+    folder = save(tmp_path / "f", ["cover.png"])
+    write_video(folder / "film.mp4", stamped_frames(5))
+    with pytest.raises(VideoError, match=r"a folder of videos, not one video: name film\.mp4 in it"):
+        read_frames(folder)
 
 
 def test_a_broken_single_image(tmp_path: Path) -> None:
@@ -163,6 +184,39 @@ def test_an_animated_gif_is_a_video(tmp_path: Path) -> None:
     path = tmp_path / "moving.gif"
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=500)
     assert read_stamps(read_frames(path).images) == [0, 2]
+
+
+@pytest.mark.parametrize("name", ["moving.webp", "moving.png"])
+def test_other_animated_images_are_videos(tmp_path: Path, name: str) -> None:
+    first, *others = [Image.fromarray(image) for image in stamped_frames(6, SIZE)]
+    path = tmp_path / name
+    first.save(
+        path, save_all=True, append_images=others, duration=[500, 500, 2000, 500, 500, 1000], lossless=True
+    )
+    with stream_frames(path) as stream:
+        (frames,) = stream
+    assert read_stamps(frames.images) == [0, 2, 2, 3, 5]
+    assert stream.duration == pytest.approx(5.0)
+    assert stream.info.codec == ("webp" if name.endswith("webp") else "apng")
+    assert read_stamps(frames_at(path, [2.2, 0.6], height=192), resize=192) == [2, 1]
+    assert probe(path).fps == stream.info.fps
+    assert read_stamps(np.stack(samples_at(path, [4.5], Sampling()))) == [5]
+
+
+def test_a_damaged_animation(tmp_path: Path) -> None:
+    first, *others = [Image.fromarray(image) for image in stamped_frames(6, SIZE)]
+    path = tmp_path / "moving.webp"
+    first.save(path, save_all=True, append_images=others, duration=1000, lossless=True)
+    data = path.read_bytes()
+    for size in (len(data) - 40, len(data) // 2, 60, 25):
+        path.write_bytes(data[:size])
+        with pytest.raises(VideoError, match="damaged"):
+            read_frames(path)
+    last = data.rindex(b"ANMF") + 40
+    path.write_bytes(data[:last] + bytes(len(data) - last))
+    with stream_frames(path) as stream:
+        (frames,) = stream
+    assert (read_stamps(frames.images), stream.damaged) == ([0, 1, 2, 3, 4], 1)
 
 
 def test_thumbnails_of_a_folder(tmp_path: Path) -> None:

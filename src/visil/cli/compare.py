@@ -26,8 +26,13 @@ from visil.errors import UsageError, VideoError, printable
 
 if TYPE_CHECKING:
     from visil.compare.visil import ViSiL
+    from visil.matching.calibration import Verdict
     from visil.matching.match import Match
     from visil.model.features import VideoFeatures
+
+
+EXIT: dict[Verdict, int] = {"copy": 0, "related": 4, "unrelated": 5, "unclear": 6}
+"""Exit status of ``--exit-code`` by verdict, the surest first."""
 
 
 def compare(
@@ -50,11 +55,19 @@ def compare(
             "before the same camera.",
         ),
     ] = True,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code",
+            help="Exit with 0 for copy, 4 for related, 5 for unrelated, 6 for unclear; of folders, by the surest pair.",
+        ),
+    ] = False,
     model: ModelName = None,
 ) -> None:
     """How QUERY and TARGET relate: do they share footage, where, and how sure is it.
 
     Of folders of videos, each of the one is compared with each of the other; for more than a few, make a collection.
+    Files with the same bytes are copies, whatever they show.
     """
     choose_device(device, precision)
     if plot is not None:
@@ -80,8 +93,8 @@ def compare(
         warnings.simplefilter("ignore" if as_json else "default")
         network = load(model)
     if not single:
-        _each_with_each(network, queries, targets, as_json, export, refine)
-        return
+        found = _each_with_each(network, queries, targets, as_json, export, refine)
+        return _end(found, exit_code)
     with frame_counter(quiet=as_json) as counter:
         features = [network.embed(video, progress=counter(video)) for video in (query, target)]
     match = network.compare(*features, refine=refine)
@@ -90,9 +103,16 @@ def compare(
     _export([match], export)
     if as_json:
         print_json(match.to_dict())
-        return
-    _tell(match, plot)
-    say_written(export or ())
+    else:
+        _tell(match, plot)
+        say_written(export or ())
+    return _end([match], exit_code)
+
+
+def _end(found: list[Match], exit_code: bool) -> None:
+    """Tell scripts the verdict, if they want to know it."""
+    if exit_code:
+        raise typer.Exit(min((EXIT[match.verdict] for match in found), default=EXIT["unclear"]))
 
 
 def _export(found: list[Match], files: list[Path] | None) -> None:
@@ -109,8 +129,10 @@ def _each_with_each(
     as_json: bool,
     export: list[Path] | None,
     refine: bool,
-) -> None:
+) -> list[Match]:
     """Every pair of two different files, each video embedded once; what cannot be read is left out and named."""
+    from visil.compare.judge import same_files
+
     failed: dict[str, str] = {}
     held: dict[str, VideoFeatures] = {}
     videos = sorted({*queries, *targets})
@@ -128,22 +150,25 @@ def _each_with_each(
             held[one] for one in targets if one in held and os.path.abspath(one) != os.path.abspath(query)
         ]
         for other, match in zip(others, network.compare_many(held[query], others), strict=True):
-            closely = refine and match.verdict != "unrelated"
-            found.append(network.compare(held[query], other) if closely else match)
+            closely = (refine and match.shares) or same_files(held[query], other)
+            found.append(network.compare(held[query], other, refine=refine) if closely else match)
     print_left_out(list(failed.items()))
     _export(found, export)
     if as_json:
         print_json([match.to_dict() for match in found])
     else:
-        related = [match for match in found if match.verdict != "unrelated"]
+        related = [match for match in found if match.shares]
         for match in sorted(related, key=lambda match: -match.evidence):
             names = f"{printable(match.query_path or '')} and {printable(match.target_path or '')}"
             typer.echo(f"{match.confidence:.3f}  {names}")
-            typer.echo(f"       {relation(match.verdict, match.segments)}")
-        typer.echo(f"{len(related)} of {len(found)} pairs share footage")
+            typer.echo(f"       {relation(match.verdict, match.segments, match.note)}")
+        unclear = sum(match.verdict == "unclear" for match in found)
+        more = f", {unclear} show too little to judge" if unclear else ""
+        typer.echo(f"{len(related)} of {len(found)} pairs share footage{more}")
         say_written(export or ())
     if not found and failed:
         raise VideoError(*next(iter(failed.items())))
+    return found
 
 
 def _tell(match: Match, plot: Path | None) -> None:
@@ -152,9 +177,10 @@ def _tell(match: Match, plot: Path | None) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(Text(relation(match.verdict, match.segments), style="bold"))
+    console.print(Text(relation(match.verdict, match.segments, match.note), style="bold"))
     meaning = "probability that they share footage" if match.calibrated else "not calibrated for this model"
-    console.print(f"confidence {match.confidence:.3f} ({meaning}), score {match.score:.3f}")
+    if match.verdict != "unclear":
+        console.print(f"confidence {match.confidence:.3f} ({meaning}), score {match.score:.3f}")
     if match.segments:
         columns = ("query", "target", "length", "score", "confidence", "")
         table = Table(*columns, box=None, pad_edge=False, header_style="dim")

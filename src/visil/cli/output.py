@@ -91,14 +91,17 @@ def stretch(span: tuple[float, float]) -> str:
     return f"{moment(span[0])} – {moment(span[1])}"
 
 
-def relation(verdict: Verdict, segments: Sequence[Segment]) -> str:
-    """A verdict as a sentence: what is shared, and from where."""
+def relation(verdict: Verdict, segments: Sequence[Segment], note: str = "") -> str:
+    """A verdict as a sentence: what is shared, and from where; or why nothing can be told."""
     from visil.plots.times import shared_seconds
 
+    if verdict == "unclear":
+        return note
     if verdict == "unrelated" or not segments:
         return f"{verdict}: no shared footage found"
     first = segments[0]
     more = f", in {len(segments)} stretches" if len(segments) > 1 else ""
     where = f"from {moment(first.query[0])} in the query and {moment(first.target[0])} in the target"
     way = ", backwards" if all(segment.reversed for segment in segments) else ""
-    return f"{verdict}: {shared_seconds(segments):.0f} s shared{more}{way}, {where}"
+    told = f"{note}, " if note else ""
+    return f"{verdict}: {told}{shared_seconds(segments):.0f} s shared{more}{way}, {where}"

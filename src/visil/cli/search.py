@@ -24,7 +24,7 @@ from visil.cli.progress import count_progress
 from visil.errors import FileError, VisilError, printable
 
 if TYPE_CHECKING:
-    from visil.collection import Hit, Index
+    from visil.collection import Hit, Hits, Index
     from visil.report.relations import Relation
 
 
@@ -94,7 +94,8 @@ def search(
                 answers.append({"query": query, "hits": [], "error": reason})
                 typer.echo(f"visil: {hits}", err=True)
                 continue
-            answers.append({"query": query, "hits": [hit.to_dict() for hit in hits]})
+            told = {"note": hits.note} if hits.note else {}
+            answers.append({"query": query, "hits": [hit.to_dict() for hit in hits], **told})
             if export:
                 relations += _relations(collection, query, hits)
             if not as_json:
@@ -115,15 +116,17 @@ def _relations(collection: Index, query: str, hits: list[Hit]) -> list[Relation]
     return [Relation.of_hit(path, hit) for hit in hits]
 
 
-def _tell(query: str, hits: list[Hit], *, all_of_them: bool) -> None:
-    related = [hit for hit in hits if all_of_them or hit.verdict != "unrelated"]
+def _tell(query: str, hits: Hits, *, all_of_them: bool) -> None:
+    related = [hit for hit in hits if all_of_them or hit.shares]
     counted = (
         f"{len(hits)} hits" if all_of_them else f"{len(related)} of the {len(hits)} nearest share footage"
     )
-    typer.echo(f"{printable(query)}: {counted}")
+    typer.echo(f"{printable(query)}: {counted}{f'; {hits.note}' if hits.note else ''}")
     for hit in related:
-        gone = "  (the file is gone)" if hit.missing else ""
-        typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}{gone}")
+        notes = "".join(
+            f"  ({note})" for note in (hit.note, "the file is gone" if hit.missing else "") if note
+        )
+        typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}{notes}")
         for segment in hit.segments[:5]:
             way = ", backwards" if segment.reversed else ""
             typer.echo(f"         {stretch(segment.query)} is {stretch(segment.target)} there{way}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from visil.collection.intake import AddProgress, AddReport
     from visil.collection.plan import PlannedFile
     from visil.collection.presence import Gone
-    from visil.collection.search import Hit
+    from visil.collection.search import Hit, Hits
     from visil.collection.selection import Selection
     from visil.collection.state import IndexInfo, Problem
 
@@ -26,6 +26,7 @@ _HOME = {
     "Gone": "presence",
     "Group": "duplicates",
     "Hit": "search",
+    "Hits": "search",
     "Index": "index",
     "IndexInfo": "state",
     "Pair": "duplicates",
@@ -44,6 +45,7 @@ __all__ = [
     "Gone",
     "Group",
     "Hit",
+    "Hits",
     "Index",
     "IndexInfo",
     "Pair",

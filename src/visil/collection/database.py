@@ -20,6 +20,8 @@ from visil.errors import IndexFolderError
 
 WAIT_S = 60.0
 
+DAMAGED = "the catalogue is damaged; put back a copy of it, or add the videos to a new collection"
+
 
 class Database:
     """One connection, shared by the threads of a process. Where it comes from is its kinds' business.
@@ -139,7 +141,7 @@ class FileDatabase(Database):
             # WAL needs two more files beside this one. Where they cannot be made nobody writes: no need to lock.
             if not _not_writable(error):
                 raise
-            if _size(self._wal):
+            if size_of(self._wal):
                 raise IndexFolderError(
                     self.path, "was not closed by its last writer; open it once where it can be written to"
                 ) from error
@@ -186,7 +188,7 @@ def plain(error: sqlite3.DatabaseError) -> str:
     if "locked" in said or "busy" in said:
         return f"another process has been writing for more than {WAIT_S:.0f} s; try again"
     if "not a database" in said or "malformed" in said:
-        return "the catalogue is damaged; put back a copy of it, or add the videos to a new collection"
+        return DAMAGED
     return said
 
 
@@ -208,7 +210,8 @@ def _switch_to_wal(db: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Bytes of a file; none where there is none."""
     try:
         return path.stat().st_size
     except OSError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from visil.collection.selection import EVERYTHING, Selection
 from visil.errors import UsageError, VideoError, printable
-from visil.video.container import is_video_path
+from visil.video.container import is_image_path, is_video_path, still_or_moving
 from visil.video.images import list_images
 
 logger = logging.getLogger("visil")
@@ -171,12 +171,17 @@ def _key(folder: str) -> tuple[int, int] | None:
 def _no_video(entry: os.DirEntry[str]) -> bool:
     if entry.name.startswith("."):
         reason = "hidden"
-    elif entry.is_dir() or (entry.is_file() and is_video_path(entry.name)):
+    elif entry.is_dir() or (entry.is_file() and (is_video_path(entry.name) or _moves(entry))):
         return False
     else:
         reason = "not named like a video"
     logger.info("passed over: %s: %s", printable(entry.path), reason)
     return True
+
+
+def _moves(entry: os.DirEntry[str]) -> bool:
+    """Whether an image is animated."""
+    return is_image_path(entry.name) and still_or_moving(entry.path) != "image"
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:

@@ -50,8 +50,10 @@ class FeatureWriter:
     not begun may be sent to another process. What that has sealed is placed here, once it is taken over.
     """
 
-    def __init__(self, target: Path, codes: Codes = "fp16", placed: Placed | None = None) -> None:
+    def __init__(self, target: Path, video: str, codes: Codes = "fp16", placed: Placed | None = None) -> None:
         self.target = target
+        self.video = video
+        """Id, which the file names: put in another's place, it is found out."""
         self.codes = codes
         self._placed = placed
         self._forget()
@@ -112,7 +114,7 @@ class FeatureWriter:
         tail["blank"] = ("BOOL", [self.frames], bytes_of(torch.cat(self._blank)))
         self._crc = zlib.crc32(b"".join(data for _, _, data in tail.values()), self._crc)
 
-        metadata = {"format": "pt", "duration": repr(float(duration))}
+        metadata = {"format": "pt", "duration": repr(float(duration)), "video": self.video}
         if coded:
             metadata |= {"codes": self.codes, "channels": str(self._channels)}
             self._crc = zlib.crc32(description(metadata), self._crc)

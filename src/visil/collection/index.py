@@ -24,7 +24,8 @@ from visil.collection.intake import Intake
 from visil.collection.part import Part
 from visil.collection.parts import SinglePart
 from visil.collection.presence import Gone, gone_files
-from visil.collection.search import best_of
+from visil.collection.queries import features_of, held
+from visil.collection.search import Hits, best_of, identical
 from visil.collection.selection import Selection
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.shards.parts import ShardedParts
@@ -288,12 +289,13 @@ class Index:
         first_look: int | None = None,
         min_confidence: float = 0.0,
         verdicts: Collection[str] | None = None,
-    ) -> list[Hit]:
+    ) -> Hits:
         """The ``k`` videos of the collection that share most with a query: a file, an id, or features.
 
         Likely ones are compared; ``exhaustive``: all. With ``first_look`` all are looked at by the signs of their
         vectors, and so many of them compared, which are the most alike. Hits that are less sure than
-        ``min_confidence``, or have none of the ``verdicts``, are left out, and others take their places.
+        ``min_confidence``, or have none of the ``verdicts``, are left out, and others take their places. A video with
+        the query's bytes is a copy, whatever it shows.
         """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
@@ -305,10 +307,11 @@ class Index:
                 first_look=first_look,
                 min_confidence=min_confidence,
             )
-            return [hit for hit in first if hit.verdict in verdicts][:k]
+            return Hits([hit for hit in first if hit.verdict in verdicts][:k], first.note)
         check_first_look(first_look)
         self.parts.follow(FRESH_S)
-        features = self.features(query)
+        own = held(self.catalogue, query)
+        features = features_of(self.parts, query, own)
         common = self.common_here().beyond_typical(features)
         connection = self.parts.connection
         if (exhaustive and first_look is None) or (first_look is not None and first_look >= len(self)):
@@ -329,8 +332,19 @@ class Index:
             asked = {place: (features, common, some, k) for place, some in chosen.items()}
             answers = list(connection.some("compare", asked).values())
         # While shards are rebalanced, a video may be in two of them.
-        found = best_of({hit.id: hit for hits in answers for hit in hits}.values(), k)
-        return [self._where_it_is(hit) for hit in found if hit.confidence >= min_confidence]
+        found = {hit.id: hit for hits in answers for hit in hits}
+        if own is not None and own.id not in found:
+            alone = {
+                place: (features, common, some) for place, some in self.parts.by_place([own.number]).items()
+            }
+            found |= {hit.id: hit for hits in connection.some("compare", alone).values() for hit in hits}
+        if own is not None and own.id in found:
+            found[own.id] = identical(found[own.id], own)
+        nearest = best_of(found.values(), k)
+        from visil.compare.judge import too_little
+
+        sure = [self._where_it_is(hit) for hit in nearest if hit.confidence >= min_confidence]
+        return Hits(sure, too_little(query=features))
 
     def _where_it_is(self, hit: Hit) -> Hit:
         """A hit with a file that is there; marked as missing where there is none."""
@@ -346,7 +360,7 @@ class Index:
         *,
         workers: int | None = None,
         **options: Any,
-    ) -> Iterator[list[Hit] | VisilError]:
+    ) -> Iterator[Hits | VisilError]:
         """:meth:`search` for each of many queries, with its options: the same answers, in order, as they are found.
 
         On ``workers`` cores, by default on all. What is wrong with one query is its answer, and the others go on.
@@ -358,23 +372,7 @@ class Index:
 
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
         """Features of a query; those of a video that is in the collection are not made again."""
-        from visil.model.features import VideoFeatures
-
-        if isinstance(query, VideoFeatures):
-            return query
-        name = os.fspath(query)
-        known = self.catalogue.video(name)
-        if known is not None and not os.path.exists(name):
-            return self.store.read(known.id, path=known.path)
-        if known is not None and self._unchanged(name):
-            features = self.store.try_read(known)
-            if features is not None:
-                return features
-        return self.model.embed(query)
-
-    def _unchanged(self, path: str) -> bool:
-        known = self.catalogue.file(os.path.abspath(path))
-        return known is not None and known[1] == stamp_of(Path(os.path.abspath(path)))
+        return features_of(self.parts, query, held(self.catalogue, query))
 
     def duplicates(
         self,
@@ -471,7 +469,7 @@ class Index:
             return self.parts.verify(True, progress)
 
 
-def answered(index: Index, asked: tuple[Any, int, dict[str, Any]]) -> list[Hit] | VisilError:
+def answered(index: Index, asked: tuple[Any, int, dict[str, Any]]) -> Hits | VisilError:
     """What :meth:`Index.search` says, or what is wrong with the query."""
     query, k, options = asked
     try:

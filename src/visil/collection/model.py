@@ -35,6 +35,8 @@ class CollectionModel:
         self._facts = facts
         self._writable = writable
         self._model: ViSiL | None = None
+        self.ready: ViSiL | None = None
+        """The one that is wanted by name, where it was loaded beforehand."""
 
     @property
     def loaded(self) -> ViSiL | None:
@@ -55,7 +57,8 @@ class CollectionModel:
         from visil.compare.visil import ViSiL
 
         wanted, known = self._wanted, self._facts.fact("model")
-        model = wanted if isinstance(wanted, ViSiL) else load(wanted or self._facts.fact("model_source"))
+        named = wanted if isinstance(wanted, str) else self._facts.fact("model_source")
+        model = wanted if isinstance(wanted, ViSiL) else self.ready or load(named)
         fingerprint = model.fingerprint()
         if known is None:
             if self._writable():

@@ -14,7 +14,7 @@ from visil.collection import entries
 from visil.collection.candidate_cache import CandidateCache, clear_leftovers
 from visil.collection.candidates import NEIGHBOURS, Probes
 from visil.collection.first_look import FILE, FirstLook, clear_first_look
-from visil.collection.model import CollectionModel
+from visil.collection.model import CollectionModel, load
 from visil.collection.recent_features import RecentFeatures
 from visil.collection.remote_objects import is_url
 from visil.collection.remote_storage import RemoteStorage
@@ -78,9 +78,17 @@ class Part:
         """The part at a location, opened or made."""
         if codes is not None:
             checked(codes)
-        if is_url(location):
-            return cls(RemoteStorage(str(location), create=create), model=model, codes=codes)
-        return cls(FolderStorage(location, create=create), model=model, codes=codes)
+        ready = None
+        if create and isinstance(model, str) and (is_url(location) or not os.path.exists(location)):
+            ready = load(model)  # one that does not exist is refused before anything is made
+        storage = (
+            RemoteStorage(str(location), create=create)
+            if is_url(location)
+            else FolderStorage(location, create=create)
+        )
+        part = cls(storage, model=model, codes=codes)
+        part.chosen.ready = ready
+        return part
 
     @classmethod
     def shard(cls, location: str | os.PathLike[str], *, model: ViSiL | str | None = None) -> Self:

@@ -239,7 +239,7 @@ class RemoteFeatures(PartFeatures):
         """To write a video's features part by part; they are sent when they are whole."""
         name = _name(video, secrets.token_hex(4))
         file = self.cache.path(name)
-        return FeatureWriter(file, self.codes, partial(self._send_off, video, name, file))
+        return FeatureWriter(file, video, self.codes, partial(self._send_off, video, name, file))
 
     def copy(self, video: str) -> FeatureCopy:
         """See :meth:`PartFeatures.copy`."""

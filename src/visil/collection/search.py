@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from visil.matching.calibration import shares
+from visil.matching.localize import Segment
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from visil.compare.reading import Common
     from visil.compare.visil import ViSiL
     from visil.matching.calibration import Verdict
-    from visil.matching.localize import Segment
     from visil.matching.match import Match
     from visil.model.features import VideoFeatures
 
@@ -34,6 +36,13 @@ class Hit:
     """What hits are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
     missing: bool = False
     """Whether no file holds it any more."""
+    note: str = ""
+    """What else there is to say: that it has the same bytes, or why nothing can be told."""
+
+    @property
+    def shares(self) -> bool:
+        """Whether it is called a copy, or related."""
+        return shares(self.verdict)
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil search --json`` prints it."""
@@ -45,14 +54,34 @@ class Hit:
             "verdict": self.verdict,
             "segments": [segment.to_dict() for segment in self.segments],
             "missing": self.missing,
+            "note": self.note,
         }
+
+
+class Hits(list[Hit]):
+    """What a search found, best first."""
+
+    def __init__(self, hits: Iterable[Hit] = (), note: str = "") -> None:
+        super().__init__(hits)
+        self.note = note
+        """Why nothing can be told, where the query shows too little."""
 
 
 def hit_of(video: Video, match: Match) -> Hit:
     """What a comparison with ``video`` as the target says of it."""
     return Hit(
-        video.id, video.path, match.score, match.confidence, match.verdict, match.segments, match.evidence
+        *(video.id, video.path, match.score, match.confidence, match.verdict, match.segments, match.evidence),
+        note=match.note,
     )
+
+
+def identical(hit: Hit, video: Video) -> Hit:
+    """A hit whose bytes are the query's: a copy, whatever it shows."""
+    from visil.compare.judge import CERTAIN, SAME_BYTES
+
+    whole = (0.0, video.duration)
+    known = Segment(whole, whole, 1.0)
+    return replace(hit, confidence=1.0, verdict="copy", segments=[known], evidence=CERTAIN, note=SAME_BYTES)
 
 
 def compared(

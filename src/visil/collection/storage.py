@@ -14,7 +14,7 @@ from typing import Protocol
 from visil.collection.candidate_cache import LeftOut
 from visil.collection.candidates import CandidateIndex
 from visil.collection.catalogue import Catalogue
-from visil.collection.database import FileDatabase
+from visil.collection.database import DAMAGED, FileDatabase, size_of
 from visil.collection.lock import can_write
 from visil.collection.store import FeatureStore, PartFeatures
 from visil.errors import IndexFolderError, os_reason
@@ -76,10 +76,20 @@ class FolderStorage:
         self.folder = Path(folder)
         if not (self.folder / CATALOGUE).is_file():
             make_folder(self.folder, create)
-        self.catalogue = Catalogue(FileDatabase(self.folder / CATALOGUE))
         self._features = FeatureStore(self.folder / "features")
+        self._refuse_emptied(create)
+        self.catalogue = Catalogue(FileDatabase(self.folder / CATALOGUE))
         self.store: PartFeatures = self._features
         self.left_out: LeftOut = LeftOutFact(self.catalogue)
+
+    def _refuse_emptied(self, create: bool) -> None:
+        """A catalogue of no bytes is one that has just been begun, or what is left of one: then it is damaged."""
+        catalogue = self.folder / CATALOGUE
+        emptied = catalogue.is_file() and not any(
+            size_of(catalogue.with_name(f"{CATALOGUE}{end}")) for end in ("", "-wal")
+        )
+        if emptied and (not create or next(self._features.ids(), None) is not None):
+            raise IndexFolderError(catalogue, DAMAGED)
 
     @property
     def writable(self) -> bool:

@@ -1,8 +1,9 @@
 """Features on disk: one safetensors file a video, written as they come and visible only when whole.
 
 A file is readable by any safetensors reader: ``vectors`` float16 [T, R, C], ``timestamps`` float64 [T], ``blank``
-bool [T], and in its metadata the duration and a checksum. Vectors in fewer bytes (:mod:`visil.model.codes`) are
-``codes`` [T, R, ...] and ``scales`` float16 [T, R] instead; the metadata then name their kind and how many channels.
+bool [T], and in its metadata the duration, a checksum and the video's id. Vectors in fewer bytes
+(:mod:`visil.model.codes`) are ``codes`` [T, R, ...] and ``scales`` float16 [T, R] instead; the metadata then name their
+kind and how many channels.
 
 A file is written front to back while the video is decoded, with room left for the header, so a ten-hour video needs no
 more memory than a short one (:mod:`visil.collection.feature_writer`).
@@ -141,11 +142,11 @@ class FeatureStore(PartFeatures):
 
     def writer(self, video: str) -> FeatureWriter:
         """To write a video's features part by part."""
-        return FeatureWriter(self.path(video), self.codes)
+        return FeatureWriter(self.path(video), video, self.codes)
 
     def read(self, video: str, *, path: str | None = None) -> VideoFeatures:
         """A video's features. Those kept as fp16 are mapped into memory: only what is touched is read."""
-        return features_in(self.path(video), path)
+        return features_in(self.path(video), path, video)
 
     def file(self, video: str) -> Path:
         """See :meth:`PartFeatures.file`."""
@@ -174,6 +175,8 @@ class FeatureStore(PartFeatures):
             with safe_open(file, "np") as opened:
                 metadata = opened.metadata()
                 expected = int(metadata["checksum"])
+                if metadata.get("video", video) != video:
+                    return "another video's"
                 crc = 0
                 coded = "codes" in metadata
                 vectors = opened.get_slice("codes" if coded else "vectors")
@@ -215,8 +218,8 @@ class FeatureStore(PartFeatures):
         clear_parts(self.folder.glob("??/.*.part"))
 
 
-def features_in(file: Path, path: str | None = None) -> VideoFeatures:
-    """The features in a file, of the video at ``path``."""
+def features_in(file: Path, path: str | None = None, video: str | None = None) -> VideoFeatures:
+    """The features in a file, of the video at ``path``; those of another ``video`` are refused, where the file says."""
     from safetensors import SafetensorError, safe_open
 
     from visil.model.features import VideoFeatures
@@ -225,7 +228,10 @@ def features_in(file: Path, path: str | None = None) -> VideoFeatures:
         with safe_open(file, "pt") as opened:
             vectors, timestamps = _vectors(opened), opened.get_tensor("timestamps")
             blank = opened.get_tensor("blank")
-            duration = float(opened.metadata()["duration"])
+            metadata = opened.metadata()
+            duration = float(metadata["duration"])
+            if video is not None and metadata.get("video", video) != video:
+                raise ValueError(metadata["video"])
         return VideoFeatures(vectors, timestamps, duration, path, blank)
     except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
         reason = "is missing" if isinstance(error, FileNotFoundError) else "is damaged"

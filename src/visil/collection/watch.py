@@ -151,7 +151,7 @@ def _arrived(index: Index, path: str, matching: Matching) -> Arrival:
         path, matching.k + 1, min_confidence=matching.min_confidence, verdicts=matching.verdicts
     )
     same = [other for other in index.catalogue.paths(video.id) if other != path and os.path.lexists(other)]
-    others = [hit for hit in hits if hit.id != video.id and (matching.verdicts or hit.verdict != "unrelated")]
+    others = [hit for hit in hits if hit.id != video.id and (matching.verdicts or hit.shares)]
     logger.info("matched: %s: %d videos", printable(path), len(others))
     return Arrival(path, video.id, same_bytes=same, hits=others[: matching.k])
 

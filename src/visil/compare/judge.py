@@ -1,13 +1,14 @@
 """From the stretches of a pair to its answer: segments, confidence and verdict, all from the same evidence.
 
 A pair is as sure as its surest stretch. Stretches from "related" on are shown, each with its own confidence; a pair
-without one is unrelated.
+without one is unrelated, or unclear where nearly all frames of a video are blank. Files with the same bytes are copies
+of each other, whatever they show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,15 @@ FRAMES_COMPARED = 24
 
 MOST_JUDGED = 12
 """Stretches of a pair that are judged, the strongest."""
+
+LEAST_SHOWN = 0.25
+"""Share of a video's frames that must show something, or a pair without a stretch says nothing."""
+
+SAME_BYTES = "the same bytes"
+"""What is noted of files that are copies for certain."""
+
+CERTAIN = 100.0
+"""The evidence of that: more than any measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +129,12 @@ def answer(pair: Pair, found: Sequence[Judged]) -> Match:
     evidence = max((one.evidence for one in found), default=nothing[0])
     confidence = max((one.segment.confidence for one in found), default=nothing[1])
     word = pair.verdict(confidence) if found else "unrelated"
+    note = too_little(query=pair.query, target=pair.target) if word == "unrelated" else ""
     shown = [one.segment for one in found if pair.shows(one.segment.confidence)]
     return Match(
         score=pair.score,
         confidence=confidence,
-        verdict=word,
+        verdict="unclear" if note else word,
         evidence=evidence,
         stretch=max((one.strength for one in found), default=0.0),
         segments=sorted(shown, key=lambda segment: (segment.query, segment.target)),
@@ -132,8 +143,40 @@ def answer(pair: Pair, found: Sequence[Judged]) -> Match:
         target_path=pair.target.path,
         query_times=pair.query.timestamps.numpy(),
         target_times=pair.target.timestamps.numpy(),
+        note=note,
         _matrices=pair.matrices,
     )
+
+
+def same_files(query: VideoFeatures, target: VideoFeatures) -> bool:
+    """Whether the files that two videos come from have the same bytes."""
+    from visil.video.same_bytes import same_bytes
+
+    return query.path is not None and target.path is not None and same_bytes(query.path, target.path)
+
+
+def identical(match: Match, query: VideoFeatures, target: VideoFeatures) -> Match:
+    """What is said of files with the same bytes: all of the one is all of the other."""
+    whole = Segment((0.0, float(query.ends[-1])), (0.0, float(target.ends[-1])), 1.0)
+    return replace(
+        match,
+        confidence=1.0,
+        verdict="copy",
+        evidence=CERTAIN,
+        segments=[whole],
+        note=SAME_BYTES,
+    )
+
+
+def too_little(**videos: VideoFeatures) -> str:
+    """Why nothing can be said of some videos, by what they are called; nothing where they show enough."""
+    said: list[str] = []
+    for name, video in videos.items():
+        blank = 0 if video.blank is None else int(video.blank.sum())
+        if len(video) - blank < LEAST_SHOWN * len(video):
+            verb = "" if said else " frames are nearly blank"
+            said.append(f"{blank} of {len(video)}{verb} in the {name}")
+    return f"too little to judge: {', '.join(said)}" if said else ""
 
 
 def blank_of(video: VideoFeatures) -> NDArray[np.bool_] | None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from visil.compare import matches
 from visil.compare.closer import Look, closer
-from visil.compare.judge import answer
+from visil.compare.judge import answer, identical, same_files
 from visil.compare.matches import LongVideos
 from visil.compare.reading import Common
 from visil.compare.repeats import Repeats
@@ -209,6 +209,8 @@ class ViSiL(Network):
     ) -> Match:
         """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered.
 
+        Files with the same bytes are copies of each other, whatever they show.
+
         ``refine``: where both files are at hand, look at more frames a second around the ends of each stretch
         (:mod:`visil.compare.closer`).
         """
@@ -217,6 +219,8 @@ class ViSiL(Network):
         pair, found = matches.measured(
             self, scorer, self._features(query), self._features(target), long_videos
         )
+        if same_files(pair.query, pair.target):
+            return identical(answer(pair, found), pair.query, pair.target)
         looks = [self.look(video) for video in (pair.query, pair.target)] if refine and found else []
         if len(looks) == 2 and looks[0] is not None and looks[1] is not None:
             found = closer(pair, found, (looks[0], looks[1]))

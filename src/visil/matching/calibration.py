@@ -12,7 +12,8 @@ from visil.matching.moves import STILL, Moves
 SURPRISE = 2.0
 """What a closer look may add to the evidence of a stretch that is too weak at first sight."""
 
-Verdict = Literal["copy", "related", "unrelated"]
+Verdict = Literal["copy", "related", "unrelated", "unclear"]
+"""How two videos relate; "unclear" where one shows too little to say."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,11 @@ def verdict(confidence: float, copy: float = 0.9, related: float = 0.5) -> Verdi
     if confidence >= copy:
         return "copy"
     return "related" if confidence >= related else "unrelated"
+
+
+def shares(verdict: Verdict) -> bool:
+    """Whether a verdict says that two videos share footage."""
+    return verdict in ("copy", "related")
 
 
 def probability(evidence: float) -> float:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.matching.calibration import Verdict
+from visil.matching.calibration import Verdict, shares
 from visil.matching.localize import Segment
 
 Matrices = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -39,6 +39,13 @@ class Match:
     """What matches are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
     stretch: float = 0.0
     """:func:`visil.matching.localize.strength` of the strongest stretch, also of one too weak for ``segments``."""
+    note: str = ""
+    """What else there is to say: that the files have the same bytes, or why nothing can be told."""
+
+    @property
+    def shares(self) -> bool:
+        """Whether the two are called copies, or related."""
+        return shares(self.verdict)
 
     @cached_property
     def _both(self) -> Matrices:
@@ -69,4 +76,5 @@ class Match:
             "confidence": self.confidence,
             "verdict": self.verdict,
             "segments": [segment.to_dict() for segment in self.segments],
+            "note": self.note,
         }

@@ -55,7 +55,7 @@ NARROWEST = 8.2
 
 # Okabe and Ito's colours that stand out against white and against the blues of the matrix.
 COLOURS = ("#e69f00", "#cc79a7", "#d55e00", "#009e73")
-VERDICT_COLOURS = {"copy": "#c44e00", "related": "#a06c00", "unrelated": "#6b7280"}
+VERDICT_COLOURS = {"copy": "#c44e00", "related": "#a06c00", "unrelated": "#6b7280", "unclear": "#6b7280"}
 
 
 class Pictured(Protocol):
@@ -75,7 +75,7 @@ class Pictured(Protocol):
 
     @property
     def verdict(self) -> str:
-        """ "copy", "related" or "unrelated"."""
+        """ "copy", "related", "unrelated" or "unclear"."""
 
     @property
     def segments(self) -> Sequence[Stretch]:

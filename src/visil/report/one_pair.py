@@ -85,6 +85,7 @@ def _summary(match: Match, model: ViSiL, sides: list[_Side]) -> str:
         f"<header><h1>{TITLE}</h1>"
         f'<p class="faint">{text(when)} · model <bdi>{text(model.config.name)}</bdi></p>'
         f'<dl class="numbers">{shown}</dl>'
+        f"{f'<p>{text(match.note)}</p>' if match.note else ''}"
         f'<p class="faint">Confidence {meaning}; the score is how well the first is covered by the second, from −1 to '
         f"1. Frames are numbered at each file's own rate, {sides[0].rate:.5g} and {sides[1].rate:.5g} a second.</p>"
         "</header>\n"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from visil.errors import VisilError
+from visil.matching.calibration import shares
 
 if TYPE_CHECKING:
     from visil.collection.search import Hit
@@ -30,22 +31,24 @@ class Relation:
     confidence: float
     verdict: Verdict
     segments: list[Segment]
+    note: str = ""
+    """What else there is to say (:attr:`visil.Match.note`)."""
 
     @classmethod
     def of_match(cls, match: Match) -> Relation:
         """What a comparison of two files says."""
         paths = match.query_path or "", match.target_path or ""
-        return cls(*paths, match.score, match.confidence, match.verdict, match.segments)
+        return cls(*paths, match.score, match.confidence, match.verdict, match.segments, match.note)
 
     @classmethod
     def of_hit(cls, query: str, hit: Hit) -> Relation:
         """What a search says of one of its hits."""
-        return cls(query, hit.path, hit.score, hit.confidence, hit.verdict, hit.segments)
+        return cls(query, hit.path, hit.score, hit.confidence, hit.verdict, hit.segments, hit.note)
 
     @property
     def shared(self) -> list[Segment]:
-        """The stretches that are called shared; none of two videos that are called unrelated."""
-        return [] if self.verdict == "unrelated" else self.segments
+        """The stretches that are called shared; none unless they are called copies, or related."""
+        return self.segments if shares(self.verdict) else []
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil compare --json`` prints it."""
@@ -56,6 +59,7 @@ class Relation:
             "confidence": self.confidence,
             "verdict": self.verdict,
             "segments": [segment.to_dict() for segment in self.segments],
+            "note": self.note,
         }
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from visil.errors import VideoError
+from visil.video.timescales import has_no_clock
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -44,6 +45,7 @@ AUDIO_DEMUXERS = "aac,ac3,aiff,amr,ape,caf,eac3,flac,mp3,w64,wav,wv"
 # 16K video. More than this in one frame is damage or an attack, and would take gigabytes to decode.
 MAX_PIXELS = 15360 * 8640
 
+DECODER_OPTIONS = {"max_pixels": str(MAX_PIXELS)}
 FAST_OPTIONS = {"skip_frame": "bidir", "skip_loop_filter": "all"}
 
 
@@ -57,7 +59,10 @@ def is_image_path(path: AnyPath) -> bool:
     return _suffix(path) in IMAGE_SUFFIXES
 
 
-def kind_of(path: AnyPath) -> Literal["video", "image", "folder"]:
+Kind = Literal["video", "image", "animation", "folder"]
+
+
+def kind_of(path: AnyPath) -> Kind:
     """What to read a path as; a :class:`VideoError` where there is nothing local and regular to read."""
     try:
         name = os.fspath(path)
@@ -72,8 +77,22 @@ def kind_of(path: AnyPath) -> Literal["video", "image", "folder"]:
         raise VideoError(path, reason_of_os_error(error)) from error
     if status.st_size == 0:
         raise VideoError(path, "the file is empty")
-    # An animated GIF is a video; every other image is one frame.
-    return "image" if is_image_path(name) and not is_video_path(name) else "video"
+    # An animated GIF is a video; every other image is one frame, unless it moves.
+    return still_or_moving(name) if is_image_path(name) and not is_video_path(name) else "video"
+
+
+def still_or_moving(image: AnyPath) -> Kind:
+    """What an image is by its first bytes: WebP and PNG may be animated. FFmpeg reads the latter as a video."""
+    try:
+        with open(image, "rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return "image"
+    if head[8:16] == b"WEBPVP8X" and head[20] & 0x02:
+        return "animation"
+    if head.startswith(b"\x89PNG") and b"acTL" in head.partition(b"IDAT")[0]:
+        return "video"
+    return "image"
 
 
 def reason_of_os_error(error: OSError | ValueError) -> str:
@@ -122,6 +141,23 @@ def open_video(
     ``fast``: no frames that are predicted from both sides, and no smoothing of block edges.
     """
     kind_of(path)
+    container = _opened(path)
+    try:
+        with plain_errors(path):
+            stream = _video_stream(container, path)
+            if has_no_clock(container, stream, path):
+                container.close()
+                container = _opened(path, ignore_editlist="1")  # by such a clock it would leave out frames
+                stream = _video_stream(container, path)
+            stream.codec_context.options = DECODER_OPTIONS | (FAST_OPTIONS if fast else {})
+            stream.codec_context.thread_count = threads
+            stream.codec_context.thread_type = "NONE" if threads == 1 else "AUTO"
+        yield container, stream
+    finally:
+        container.close()
+
+
+def _opened(path: AnyPath, **options: str) -> InputContainer:
     import av
     import av.error
 
@@ -129,29 +165,18 @@ def open_video(
         "format_whitelist": f"{VIDEO_DEMUXERS},{AUDIO_DEMUXERS}",
         "protocol_whitelist": "file",
     }
-    # Also for the decoders that look into the file while it is opened.
-    decoder_options = {"max_pixels": str(MAX_PIXELS)}
     with plain_errors(path):
         try:
             # "file:" and an absolute path: a name like "concat:a.mp4" or "-" is only a name.
-            container = av.open(
+            return av.open(
                 "file:" + os.path.abspath(path),
                 mode="r",
-                options=decoder_options,
-                container_options=container_options,
+                options=DECODER_OPTIONS,  # also for the decoders that look into the file while it is opened
+                container_options=container_options | options,
                 **_lenient_metadata(),
             )
         except av.error.FFmpegError as error:
             raise VideoError(path, _why_not_video(path)) from error
-    try:
-        with plain_errors(path):
-            stream = _video_stream(container, path)
-            stream.codec_context.options = decoder_options | (FAST_OPTIONS if fast else {})
-            stream.codec_context.thread_count = threads
-            stream.codec_context.thread_type = "NONE" if threads == 1 else "AUTO"
-        yield container, stream
-    finally:
-        container.close()
 
 
 def _lenient_metadata() -> dict[str, Any]:

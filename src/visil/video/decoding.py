@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from visil.errors import VideoError, printable
 from visil.video.container import AnyPath, plain_errors
 from visil.video.sampling import Skipper
+from visil.video.timescales import has_no_clock
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 logger = logging.getLogger("visil")
+
+ENCRYPTED = "encrypted: it can be read once it is decrypted with its key"
 
 # A file of garbage with a valid header ends here, not after gigabytes of failing packets.
 MOST_BAD_PACKETS_IN_A_ROW = 2000
@@ -155,8 +158,14 @@ class Decoder:
         self.stream = stream
         self.path = path
         self.damaged = 0
+        self.encrypted = 0
+        """Packets that cannot be decoded for want of a key; they count as damaged, too."""
         self.tick = float(stream.time_base or Fraction(1, 90000))
-        if stamps_may_restart(container):
+        self.clockless = has_no_clock(container, stream, path)
+        """Whether its stamps mean nothing: frames then follow each other at the usual rate."""
+        if self.clockless:
+            self.clock = Clock()
+        elif stamps_may_restart(container):
             # There the "declared" duration is only the span of the stamps, which proves nothing about them.
             self.clock = Clock(frame_rate(stream), None, LONGEST_GAP_IN_ONE_RECORDING)
         else:
@@ -173,6 +182,8 @@ class Decoder:
                 self.skipper.offset = time - stamp
             yield TimedFrame(frame, time)
         if not found:
+            if self.encrypted:
+                raise VideoError(self.path, ENCRYPTED)
             if self.damaged:
                 raise VideoError(self.path, "damaged: not one frame can be decoded")
             raise VideoError(self.path, "the video stream holds no frames")
@@ -185,6 +196,9 @@ class Decoder:
         bad_in_a_row = 0
         for packet in self._chosen():
             try:
+                if packet is not None and packet.has_sidedata("encryption_info"):
+                    self.encrypted += 1
+                    raise VideoError(self.path, ENCRYPTED)
                 with plain_errors(self.path):
                     frames = self.stream.codec_context.decode(packet)
             except VideoError as error:
@@ -233,14 +247,16 @@ class Decoder:
 
     def stamp(self, frame: VideoFrame) -> float | None:
         """A frame's presentation time in seconds, by the file's own reckoning."""
-        return None if frame.pts is None else frame.pts * self.tick
+        return None if frame.pts is None or self.clockless else frame.pts * self.tick
 
     def held(self, frame: VideoFrame) -> float | None:
         """How long a frame says it is on display."""
-        return frame.duration * self.tick if frame.duration else None
+        return frame.duration * self.tick if frame.duration and not self.clockless else None
 
     def _warn_of_damage(self) -> None:
         name = printable(str(self.path))
+        if self.clockless:
+            logger.warning("%s: says nowhere how fast it runs; taken for 25 frames a second", name)
         if self.damaged:
             logger.warning("%s: damaged, %d packets could not be decoded", name, self.damaged)
         declared, end = self.clock.declared_duration, self.clock.end

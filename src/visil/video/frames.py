@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.errors import UsageError
+from visil.errors import UsageError, VideoError
 from visil.video import images
+from visil.video.animations import Animation
 from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 from visil.video.decoding import Decoder, TimedFrame, frame_rate
 from visil.video.info import VideoInfo, image_info, video_info
@@ -30,6 +32,8 @@ from visil.video.sampling import (
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
+
+logger = logging.getLogger("visil")
 
 
 class Sample(NamedTuple):
@@ -106,8 +110,11 @@ class FrameStream:
         self.fast = fast
         self.duration = 0.0
         self.damaged = 0
-        if kind_of(path) == "video":
+        kind = kind_of(path)
+        if kind == "video":
             self._samples = self._video_samples(threads)
+        elif kind == "animation":
+            self._samples = self._animation_samples()
         else:
             self._samples = self._image_samples(images.image_files(path))
         # Runs the generator up to its first sample, which sets ``info`` or fails.
@@ -135,14 +142,26 @@ class FrameStream:
         fps = self.sampling.fps
         self.info = image_info(self.path, files, fps)
         for index, file in enumerate(files):
-            image = images.square_image(file, self.path, self.sampling)
+            try:
+                image = images.square_image(file, self.path, self.sampling)
+            except VideoError as error:
+                self.damaged += 1
+                if self.damaged == len(files):
+                    raise
+                logger.warning("%s: it is left out", error)
+                continue
             self.duration = (index + 1) / fps
             yield Sample(image, index / fps)
+
+    def _animation_samples(self) -> Generator[Sample, None, None]:
+        animation = Animation(self.path)
+        self.info = animation.info
+        yield from self._by_time(self._watched(animation), animation, Converter(None))
 
     def _video_samples(self, threads: int) -> Generator[Sample, None, None]:
         with open_video(self.path, threads, fast=self.fast) as (container, stream), plain_errors(self.path):
             decoder = Decoder(container, stream, self.path)
-            if self.sampling.mode == "time" and not self.fast:
+            if self.sampling.mode == "time" and not self.fast and not decoder.clockless:
                 decoder.skipper = Skipper(self.sampling.fps, stamp_tolerance(decoder.tick), decoder.tick)
             converter = Converter(stream.sample_aspect_ratio)
             frames = self._watched(decoder)
@@ -151,7 +170,7 @@ class FrameStream:
             by_rule = self._by_time if self.sampling.mode == "time" else self._by_count
             yield from by_rule(chain([first], frames), decoder, converter)
 
-    def _watched(self, decoder: Decoder) -> Iterator[TimedFrame]:
+    def _watched(self, decoder: Decoder | Animation) -> Iterator[TimedFrame]:
         """The decoder's frames, with this stream's public counters kept up to date."""
         for timed in decoder.frames():
             self.duration, self.damaged = decoder.clock.end, decoder.damaged
@@ -159,7 +178,7 @@ class FrameStream:
         self.damaged = decoder.damaged
 
     def _by_time(
-        self, frames: Iterable[TimedFrame], decoder: Decoder, converter: Converter
+        self, frames: Iterable[TimedFrame], decoder: Decoder | Animation, converter: Converter
     ) -> Iterator[Sample]:
         """The frame on display at each time of the grid; the frames between are never converted."""
         grid = TimeGrid(self.sampling.fps, stamp_tolerance(decoder.tick))

@@ -12,6 +12,7 @@ from visil.video import images
 from visil.video.container import AnyPath, kind_of, moving_streams, open_video, plain_errors
 from visil.video.decoding import Decoder, declared_duration, frame_rate
 from visil.video.pictures import Converter, Size
+from visil.video.timescales import has_no_clock
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -44,7 +45,12 @@ class VideoInfo:
 
 def probe(path: AnyPath) -> VideoInfo:
     """Read a video's facts. Decodes its first frame, so what can be probed can be read."""
-    if kind_of(path) != "video":
+    kind = kind_of(path)
+    if kind == "animation":
+        from visil.video.animations import Animation
+
+        return Animation(path).info
+    if kind != "video":
         return image_info(path, images.image_files(path), fps=None)
     with open_video(path) as (container, stream), plain_errors(path):
         decoder = Decoder(container, stream, path)
@@ -56,20 +62,26 @@ def probe(path: AnyPath) -> VideoInfo:
 
 def declared_seconds(path: AnyPath) -> float | None:
     """How long a video is, as its file declares it, without decoding anything; None where it does not say."""
-    if kind_of(path) != "video":
+    kind = kind_of(path)
+    if kind == "animation":
+        from visil.video.animations import Animation
+
+        return Animation(path).duration
+    if kind != "video":
         return None
     with open_video(path) as (container, stream), plain_errors(path):
-        return declared_duration(container, stream)
+        return None if has_no_clock(container, stream, path) else declared_duration(container, stream)
 
 
 def video_info(path: AnyPath, container: InputContainer, stream: VideoStream, display: Size) -> VideoInfo:
     """The facts of an open container whose first frame is shown at the size ``display``."""
+    timed = not has_no_clock(container, stream, path)
     return VideoInfo(
         path=os.fspath(path),
         width=display.width,
         height=display.height,
-        duration=declared_duration(container, stream),
-        fps=frame_rate(stream),
+        duration=declared_duration(container, stream) if timed else None,
+        fps=frame_rate(stream) if timed else None,
         codec=stream.codec_context.codec.canonical_name,
         container=_container_name(container.format.name, Path(path).suffix),
         bit_rate=container.bit_rate or None,
@@ -82,7 +94,7 @@ def video_info(path: AnyPath, container: InputContainer, stream: VideoStream, di
 
 def image_info(path: AnyPath, files: list[Path], fps: float | None) -> VideoInfo:
     """The facts of images shown ``fps`` a second."""
-    size = images.display_size(files[0], path)
+    size = images.display_size(files, path)
     return VideoInfo(
         path=os.fspath(path),
         width=size.width,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from visil.errors import UsageError, VideoError
 from visil.video import images
+from visil.video.animations import Animation
 from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 from visil.video.decoding import LONGEST_GAP_IN_ONE_RECORDING, Decoder, stamps_may_restart
 from visil.video.pictures import Converter, Image
@@ -35,16 +37,15 @@ def frames_at(path: AnyPath, times: Sequence[float], height: int = 96, *, fps: f
         raise UsageError("times must be finite numbers of seconds")
     if not 1 <= height <= 8192:
         raise UsageError(f"height must be from 1 to 8192 pixels, not {height}")
-    if kind_of(path) == "video":
+    if kind_of(path) in ("video", "animation"):
         return _pictures_at(path, times, lambda converter, frame: converter.thumbnail(frame, height))
-    files = images.image_files(path)
-    shown = [min(int(max(0.0, time) * fps + FLOAT_SLACK), len(files) - 1) for time in times]
-    found = {index: images.thumbnail_image(files[index], path, height) for index in set(shown)}
-    return [found[index] for index in shown]
+    return _images_at(path, times, fps, lambda file: images.thumbnail_image(file, path, height))
 
 
 def samples_at(path: AnyPath, times: Sequence[float], sampling: Sampling) -> list[Image]:
-    """The frame of a video file on display at each time, prepared as ``sampling`` prepares its samples."""
+    """The frame on display at each time, prepared as ``sampling`` prepares its samples."""
+    if kind_of(path) not in ("video", "animation"):
+        return _images_at(path, times, sampling.fps, lambda file: images.square_image(file, path, sampling))
 
     def prepared(converter: Converter, frame: VideoFrame) -> Image:
         if sampling.fit == "whole":
@@ -54,32 +55,55 @@ def samples_at(path: AnyPath, times: Sequence[float], sampling: Sampling) -> lis
     return _pictures_at(path, times, prepared)
 
 
+def _images_at(
+    path: AnyPath, times: Sequence[float], fps: float, read: Callable[[Path], Image]
+) -> list[Image]:
+    """Images of a folder by time; in place of one that cannot be read the nearest that can."""
+    files = images.image_files(path)
+    shown = [min(int(max(0.0, time) * fps + FLOAT_SLACK), len(files) - 1) for time in times]
+
+    def nearest(index: int) -> Image:
+        by_distance = sorted(range(len(files)), key=lambda other: abs(other - index))
+        return images.first_readable([files[other] for other in by_distance], read)
+
+    found = {index: nearest(index) for index in set(shown)}
+    return [found[index] for index in shown]
+
+
 def _pictures_at(path: AnyPath, times: Sequence[float], picture: Picture) -> list[Image]:
     wanted = sorted({max(0.0, float(time)) for time in times})
-    found = _by_seeking(path, wanted, picture) or _by_reading(path, wanted, picture)
+    if kind_of(path) == "animation":
+        found = _by_reading(Animation(path), Converter(None), wanted, picture)
+    else:
+        found = _by_seeking(path, wanted, picture) or _from_start(path, wanted, picture)
     return [found[max(0.0, float(time))] for time in times]
 
 
-def _by_reading(path: AnyPath, wanted: list[float], picture: Picture) -> dict[float, Image]:
+def _from_start(path: AnyPath, wanted: list[float], picture: Picture) -> dict[float, Image]:
+    with open_video(path) as (container, stream), plain_errors(path):
+        converter = Converter(stream.sample_aspect_ratio)
+        return _by_reading(Decoder(container, stream, path), converter, wanted, picture)
+
+
+def _by_reading(
+    decoder: Decoder | Animation, converter: Converter, wanted: list[float], picture: Picture
+) -> dict[float, Image]:
     """Decode from the start; right for every file, and as slow as the video is long."""
     found: dict[float, Image] = {}
     waiting = iter(wanted)
     time = next(waiting, None)
-    with open_video(path) as (container, stream), plain_errors(path):
-        decoder = Decoder(container, stream, path)
-        converter = Converter(stream.sample_aspect_ratio)
-        tolerance = stamp_tolerance(decoder.tick)
-        shown: VideoFrame | None = None
-        for frame, start in decoder.frames():
-            while time is not None and shown is not None and start > time + tolerance:
-                found[time] = picture(converter, shown)
-                time = next(waiting, None)
-            if time is None:
-                return found
-            shown = frame
-        while time is not None and shown is not None:
+    tolerance = stamp_tolerance(decoder.tick)
+    shown: VideoFrame | None = None
+    for frame, start in decoder.frames():
+        while time is not None and shown is not None and start > time + tolerance:
             found[time] = picture(converter, shown)
             time = next(waiting, None)
+        if time is None:
+            return found
+        shown = frame
+    while time is not None and shown is not None:
+        found[time] = picture(converter, shown)
+        time = next(waiting, None)
     return found
 
 
@@ -104,6 +128,8 @@ def _stamps_run_through(decoder: Decoder) -> bool:
 
     Where stamps may restart, there is no telling but to read them all, which without decoding is quick.
     """
+    if decoder.clockless:
+        return False
     if not stamps_may_restart(decoder.container):
         return True
     last: int | None = None

@@ -17,6 +17,7 @@ from visil.collection import AddProgress
 from visil.collection.discover import LEAVES, discover
 from visil.collection.identity import stamp_of
 from visil.collection.selection import Selection
+from visil.compare.judge import identical, same_files
 from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, printable
@@ -109,6 +110,8 @@ class Tasks:
         with self._exact:
             common = self.index.common_here().beyond_typical(first)
             (match,) = model.compare_many(first, [second], common=common)
+            if same_files(first, second):
+                match = identical(match, first, second)
             matrices = keep_comparison(model, folder, match, (first, second), [query, target])
         return {
             "comparison": comparison,
@@ -237,6 +240,7 @@ def _measured(match: Match) -> dict[str, Any]:
         "score": match.score,
         "confidence": match.confidence,
         "verdict": match.verdict,
+        "note": match.note,
     }
 
 
