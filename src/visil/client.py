@@ -78,6 +78,8 @@ class Hit(TypedDict):
     segments: list[Segment]
     in_words: str
     missing: bool
+    note: str
+    """What else there is to say: that it has the same bytes, or why nothing can be told."""
 
 
 class Found(TypedDict):
