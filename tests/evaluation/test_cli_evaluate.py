@@ -17,6 +17,7 @@ import pytest
 import visil
 from synthetic import write_video
 from visil.cli import main
+from visil.collection.adding import decode_here
 from visil.collection.shards.create import create
 from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene
@@ -160,6 +161,49 @@ def collection(videos: Path, model: ViSiL, tmp_path_factory: pytest.TempPathFact
     with visil.Index(folder, model=model) as index:
         assert index.add(videos).added == 3
     return folder
+
+
+def test_in_one_pass_that_keeps_no_features(
+    run: Command,
+    annotations: Path,
+    videos: Path,
+    collection: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same figures as from stored features; every video is read once; a run that was killed goes on."""
+    read_files: list[str] = []
+
+    def counted(path: Path, sampling: object) -> object:
+        read_files.append(path.name)
+        return decode_here(path, sampling)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("visil.evaluation.evaluate.decode_here", counted)
+    monkeypatch.setattr("visil.evaluation.streaming.PASSING_BYTES", 1)  # a line a video
+    folder = tmp_path / "stream"
+    source = ("fivr-5k", "--annotations", annotations / "fivr.pickle", "--videos", videos, "--json")
+    status, out, err = run(*source, "--stream", folder)
+    assert (status, err) == (0, "")
+    answer = read(out)
+    stored = figures(run, annotations, "--index", collection)
+    assert {name: answer[name] for name in stored} == stored
+    assert [Path(one["path"]).name for one in answer["failed"]] == ["c.mp4"]
+    assert sorted(read_files) == ["a.mp4", "b.mkv", "c.mp4", "d.mp4", "q1.mp4"]
+    assert sorted(path.name for path in folder.iterdir()) == ["run.json", "scores.jsonl"]
+
+    log = folder / "scores.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:-1]) + lines[-1][:9])
+    read_files.clear()
+    assert read(run(*source, "--stream", folder)[1]) == answer
+    assert len(read_files) == 2, "the query, and the video whose line was cut off"
+    assert log.read_text() == "".join(lines)
+    other = ("cc-web-video", "--annotations", annotations / "cc_web_video.pickle", "--videos", videos)
+    assert "holds none of the" in failed(run(*other, "--stream", folder))
+    assert "another evaluation" in failed(
+        run(*source, "--stream", folder, "--list", annotations / "fivr.pickle")
+    )
+    assert "--stream goes with --videos" in failed(run(*source, "--stream", folder, "--index", folder))
 
 
 def test_a_recipe_is_told_and_held_to(run: Command, annotations: Path, videos: Path, tmp_path: Path) -> None:

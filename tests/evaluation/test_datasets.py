@@ -98,7 +98,7 @@ def test_fivr_from_json_needs_ids(annotations: Path) -> None:
         assert read_fivr("5k", annotations / "fivr.json", annotations / ids).evaluate(scores) == expected
     large = read_fivr("200k", annotations / "fivr.json", annotations / "youtube_ids.txt")
     assert large == read_fivr("200k", annotations / "fivr.pickle")
-    with pytest.raises(UsageError, match="--list"):
+    with pytest.raises(UsageError, match="--ids"):
         read_fivr("5k", annotations / "fivr.json")
     with pytest.raises(FileError, match="queries too"):
         read_fivr("5k", annotations / "fivr.json", annotations / "youtube_ids.txt")

@@ -71,6 +71,14 @@ def evaluate(
             help="A folder or URL: with --videos, where their features are kept; alone, a collection to evaluate.",
         ),
     ] = None,
+    stream: Annotated[
+        Path | None,
+        typer.Option(
+            "--stream",
+            metavar="FOLDER",
+            help="Keep no features: read each video once, compare it with all queries, keep the scores in FOLDER.",
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -111,6 +119,8 @@ def evaluate(
         raise UsageError("--scores needs no videos, index or model: leave either out")
     if weighed and videos is None:
         raise UsageError("--recipe and --backbone-weights go with --videos: a collection has its model")
+    if stream is not None and (videos is None or index is not None or ray is not None):
+        raise UsageError("--stream goes with --videos, and without --index, --scores and --ray")
     if backbone is not None and recipe is None:
         raise UsageError("--backbone goes with --recipe: a finished model has its own")
     if scored_only and scores is None:
@@ -126,7 +136,13 @@ def evaluate(
         fresh = None if out_scores is None else kept.enter_context(replacing(out_scores))
         cluster = kept.enter_context(joined(ray, workers=workers))
         chosen = model if not weighed else _outcome(recipe, backbone, backbone_weights, model)
-        result = _run(task, videos, pattern, scores, index, chosen, scored_only, as_json, cluster, workers)
+        if stream is not None:
+            assert videos is not None
+            result = _stream(task, videos, stream, pattern, chosen, workers, as_json)
+        else:
+            result = _run(
+                task, videos, pattern, scores, index, chosen, scored_only, as_json, cluster, workers
+            )
         if fresh is not None:
             write_predictions(fresh, result.predictions)
     if as_json:
@@ -147,6 +163,23 @@ def _outcome(recipe: str | None, backbone: str | None, weights: Path | None, mod
     chosen = recipe_called(recipe).on(backbone, file)
     note(described(chosen.config, chosen.model()))
     return finished_model(chosen, model)
+
+
+def _stream(
+    task: Task,
+    videos: Path,
+    folder: Path,
+    pattern: str,
+    model: ViSiL | str | None,
+    workers: int | None,
+    quiet: bool,
+) -> Evaluation:
+    from visil.evaluation import evaluate_streaming
+
+    with evaluation_progress(quiet) as (_, on_pairs):
+        return evaluate_streaming(
+            task, videos, folder, pattern=pattern, model=model, workers=workers, on_pairs=on_pairs
+        )
 
 
 def _run(

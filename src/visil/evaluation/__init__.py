@@ -8,6 +8,7 @@ from visil.evaluation.evaluate import (
     Task,
     evaluate_index,
     evaluate_scores,
+    evaluate_streaming,
     evaluate_videos,
     score_here,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Task",
     "evaluate_index",
     "evaluate_scores",
+    "evaluate_streaming",
     "evaluate_videos",
     "read_dataset",
     "read_predictions",

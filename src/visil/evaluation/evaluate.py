@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
 from visil.collection import Index
+from visil.collection.adding import AddRecipe, ModelEmbedder, decode_here
+from visil.collection.feature_writer import FeatureWriter
 from visil.collection.intake import Engine, OnProgress
+from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
 from visil.evaluation.annotations import AnyPath, sha256_of
 from visil.evaluation.benchmark import Benchmark, Figures
 from visil.evaluation.datasets import read_dataset
 from visil.evaluation.predictions import Predictions, read_predictions
-from visil.evaluation.scoring import Answers, find_segments, score_videos
+from visil.evaluation.scoring import Answers, ModelSystem, find_segments, score_videos
+from visil.evaluation.streaming import Passer, ScoreLog, Streamed, stream_scores
 from visil.evaluation.videos import PATTERN, KnownVideos, files_of, ids_of, videos_by_name
+from visil.kernels.cores import usable_cores
 from visil.progress import OnPairs
 
 
@@ -43,6 +49,11 @@ class Task:
     ids: AnyPath | None = None
     """The list of ids or pairs that some benchmarks have beside their annotation."""
 
+    def to_dict(self) -> dict[str, object]:
+        """The benchmark and the hashes of its files."""
+        files = {"annotations": _pinned(self.annotations)}
+        return {"dataset": self.dataset, **files, **({"list": _pinned(self.ids)} if self.ids else {})}
+
     def benchmark(self) -> Benchmark:
         """The benchmark with its annotation read."""
         return read_dataset(self.dataset, self.annotations, self.ids)
@@ -62,9 +73,7 @@ class Evaluation:
     def to_dict(self) -> dict[str, object]:
         """As ``visil evaluate --json`` prints it."""
         result: dict[str, object] = {"dataset": self.task.dataset, **self.figures}
-        result["annotations"] = _pinned(self.task.annotations)
-        if self.task.ids is not None:
-            result["list"] = _pinned(self.task.ids)
+        result |= self.task.to_dict()
         if self.model is not None:
             result["model"] = self.model
             result["failed"] = [{"path": path, "reason": reason} for path, reason in self.failed]
@@ -115,6 +124,55 @@ def evaluate_videos(
         entries = {name: collection.catalogue.file(os.path.abspath(file)) for name, file in files.items()}
         known = {name: entry[0] for name, entry in entries.items() if entry is not None}
         return _evaluated(task, collection, KnownVideos(benchmark, known), report.failed, on_pairs, scoring)
+
+
+@dataclass(frozen=True)
+class _PassingVideo:
+    """:class:`visil.collection.recipe.Task`: a video that is embedded, compared and forgotten."""
+
+    name: str
+    path: Path
+    writers: Mapping[str, FeatureWriter]
+
+
+def evaluate_streaming(
+    task: Task,
+    videos: Path,
+    folder: Path,
+    *,
+    pattern: str = PATTERN,
+    model: ViSiL | str | None = None,
+    workers: int | None = None,
+    on_pairs: OnPairs | None = None,
+) -> Evaluation:
+    """A benchmark evaluated from videos on disk in one pass that keeps no features, only scores, in ``folder``.
+
+    Every video is read once; a run that was stopped goes on with those that have no scores yet.
+    """
+    benchmark = task.benchmark()
+    if "scores" not in benchmark.measures:
+        raise UsageError(
+            f"{task.dataset} asks where videos match, which needs their features: leave --stream out"
+        )
+    files = files_of(benchmark, videos, pattern)
+    chosen = model if isinstance(model, ViSiL) else load(model)
+    queries = [query for query in benchmark.queries if query in files]
+    identity = {"dataset": task.to_dict(), "model": chosen.fingerprint()}
+    log = ScoreLog(folder, identity, queries)
+    recipe = AddRecipe(ModelEmbedder(chosen), chosen.config.sampling, decode_here)
+    passer = Passer(
+        recipe,
+        ("model",),
+        lambda name, writers: _PassingVideo(name, files[name], writers),
+        workers or usable_cores(),
+    )
+    targets = sorted(name for name in benchmark.database if name in files)
+    streamed = {"model": Streamed(ModelSystem(chosen), itemgetter("model"))}
+    stream_scores(streamed, targets, passer, log, on_pairs)
+    found = log.predictions("model")
+    figures = _figures(benchmark, found, frozenset(files).difference(log.failed))
+    failed = [(os.fspath(files[name]), reason) for name, reason in log.failed.items()]
+    return Evaluation(task, figures, found, chosen.config.name, failed)
 
 
 def evaluate_index(

@@ -122,17 +122,17 @@ def score_videos(
     ``targets``, in order, are those of a larger run that this one is part of: blocks are then cut as there.
     """
     chosen: System[Any] = ModelSystem(system) if isinstance(system, ViSiL) else system
-    reader = _Reader(chosen, read)
+    reader = FeatureReader(chosen, read)
     scores: dict[str, QueryScores] = {}
-    with _cores(chosen) as each:
+    with on_cores(chosen) as each:
         for held in reader.blocks(queries, QUERY_BYTES):
-            scores |= _score_held(chosen, reader, held, candidates, each, progress, targets)
+            scores |= score_held(chosen, reader, held, candidates, each, progress, targets)
     return Answers(Predictions(scores), reader.unreadable)
 
 
-def _score_held(
+def score_held(
     system: System[Any],
-    reader: _Reader,
+    reader: FeatureReader,
     held: Block,
     candidates: Candidates,
     each: Each,
@@ -193,7 +193,7 @@ def find_segments(
     progress: OnPairs | None = None,
 ) -> Answers:
     """Scores of each query and its candidates, and where they match: :meth:`visil.ViSiL.compare_many`."""
-    reader = _Reader(ModelSystem(model), read)
+    reader = FeatureReader(ModelSystem(model), read)
     scores: dict[str, QueryScores] = {}
     segments: dict[Pair, list[Segment]] = {}
     for number, query in enumerate(queries):
@@ -211,7 +211,7 @@ def find_segments(
     return Answers(Predictions(scores, segments), reader.unreadable)
 
 
-class _Reader:
+class FeatureReader:
     """Reads and describes videos, and remembers which could not be had and how far the work is."""
 
     def __init__(self, system: System[Any], read: Read) -> None:
@@ -222,10 +222,15 @@ class _Reader:
         """Scored so far."""
 
     def features(self, name: str) -> VideoFeatures | None:
+        """Those of a video; None where they cannot be had."""
         found = None if name in self.unreadable else self._read(name)
         if found is None:
             self.unreadable.add(name)
         return found
+
+    def described(self, names: Sequence[str]) -> Block:
+        """All of them at once."""
+        return [video for block in self.blocks(names, inf) for video in block]
 
     def blocks(self, names: Sequence[str], limit: float) -> Iterator[Block]:
         """Videos with their descriptions, so many bytes of features at a time.
@@ -248,7 +253,7 @@ class _Reader:
             yield [(name, description) for name, description, _ in run]
 
 
-def _readable(names: Sequence[str], reader: _Reader, kept: list[str]) -> Iterator[VideoFeatures]:
+def _readable(names: Sequence[str], reader: FeatureReader, kept: list[str]) -> Iterator[VideoFeatures]:
     for name in names:
         features = reader.features(name)
         if features is not None:
@@ -257,7 +262,7 @@ def _readable(names: Sequence[str], reader: _Reader, kept: list[str]) -> Iterato
 
 
 @contextmanager
-def _cores(system: System[Any]) -> Iterator[Each]:
+def on_cores(system: System[Any]) -> Iterator[Each]:
     """Something like ``map`` that gives each core items of its own.
 
     On a processor, as many threads as torch would use for one product, each with products of its own: threads that
