@@ -30,7 +30,7 @@ from shared.results import RESULTS, keep
 from visil.errors import VisilError
 from visil.matching.calibration import Calibration
 
-COPY_ALARMS = 1e-4
+COPY_ALARMS = 5e-5
 RELATED_ALARMS = 0.01
 FOLDS = 5
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.kernels.packing import runs
+from visil.kernels.signs import signs_only, straightened
 from visil.model.features import VideoFeatures
 from visil.model.network import Network
 from visil.model.reader import FrameSigns, frame_signs, promising, read_maps, tiled_map
@@ -117,10 +118,17 @@ def signs(model: Network, videos: Sequence[VideoFeatures]) -> list[FrameSigns]:
     """What the model's reader is told of the frames of some videos."""
     background = model.background
     assert background is not None
-    return [
-        one
-        for run in runs(videos, len, FRAMES)
-        for one in frame_signs(
-            [video.vectors for video in run], [video.blank for video in run], background, model.formula
-        )
-    ]
+    found: list[FrameSigns] = []
+    for run in runs(videos, len, FRAMES):
+        vectors = [video.vectors for video in run]
+        told = frame_signs(vectors, [video.blank for video in run], background, model.formula)
+        found += map(_straight, told, vectors)
+    return found
+
+
+def _straight(told: FrameSigns, vectors: Tensor) -> FrameSigns:
+    """The same of what a video was before its vectors were kept as signs, if they were."""
+    if not signs_only(vectors):
+        return told
+    alike = straightened(1 - told.change, 1.0, both=True)
+    return FrameSigns(straightened(told.common.clone(), 1.0, both=False), 1 - alike, told.blank)
