@@ -18,6 +18,8 @@ import visil as package
 from synthetic import moving_scene, write_video
 from visil.cli.app import app
 from visil.errors import VisilError
+from visil.model.codes import decode, encode
+from visil.model.features import VideoFeatures
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 QUICK = ("--triplets", "2", "--batch", "2", "--device", "cpu")
@@ -43,6 +45,32 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_video(folder / f"{seed}.mp4", moving_scene(seed, 3, fps=4, size=(120, 160)), fps=4)
     (folder / "broken.mp4").write_bytes(b"not a video")
     return folder
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ("s2vs", "attention, comparator; infonce τ 0.03, r 1, W 32"),
+        ("dns-small", "attention, comparator; distillation of default, r 0.001, W 64"),
+        ("dns-binary", "binary codes, comparator; distillation of default, r 0.001, W 64"),
+    ],
+)
+def test_recipes_of_the_family(recipe: str, said: str, videos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["train", "--recipe", recipe, "--videos", str(videos), "--out", str(out), "--epochs", "1"]
+    done = CliRunner().invoke(app, [*arguments, "--backbone", "efficientnet-lite0", *QUICK])
+    assert done.exit_code == 0, done.output
+    assert f"{said}; Adam" in done.stderr.splitlines()[0]
+    trained = package.load(str(out))
+    assert trained.config.comparator == "zeros"
+    assert trained.config.name == recipe
+    files = [videos / f"{seed}.mp4" for seed in (0, 1)]
+    a, b = (trained.embed(file) for file in files)
+    if recipe == "dns-binary":  # bits, kept as signs without any loss
+        assert len(a.vectors.abs().unique()) == 1
+        coded = VideoFeatures(decode(encode(a.vectors, "binary")), a.timestamps)
+        assert trained.compare(coded, b).score == pytest.approx(trained.compare(a, b).score, abs=1e-3)
+    assert -1 <= trained.compare(a, b).score <= 1
 
 
 def test_a_folder_is_enough(videos: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, tanh
+from math import erf, exp, tanh
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from visil.model.attention import ContextAttention, HiddenAttention
+from visil.model.attention import BinaryCode, ContextAttention, HiddenAttention
 
 
 def regions(shape: tuple[int, ...], seed: int = 0) -> Tensor:
@@ -34,6 +34,35 @@ def test_eq_3() -> None:
             weight = alpha / 2 + 0.5
             assert float(weights[t, i, 0]) == pytest.approx(weight, abs=1e-12)
             assert actual[t, i].tolist() == pytest.approx([weight * v for v in r], abs=1e-12)
+
+
+def test_binary_codes_by_hand() -> None:
+    """Signs of the rotated vector over √bits: a dot product is the equal bits less the unequal ones, over all bits."""
+    code = BinaryCode(8).double().requires_grad_(False)
+    vectors = 3 * regions((2, 8))  # their length does not count
+    found = code(vectors)
+    signs = []
+    for vector in vectors.tolist():
+        length = sum(v * v for v in vector) ** 0.5
+        rotated = [sum(vector[i] / length * float(code.rotation[i, k]) for i in range(8)) for k in range(8)]
+        signs.append([1 if value > 0 else -1 for value in rotated])
+    assert found.tolist() == [pytest.approx([bit / 8**0.5 for bit in row], abs=1e-12) for row in signs]
+    equal = sum(a == b for a, b in zip(*signs, strict=True))
+    assert float(found[0] @ found[1]) == pytest.approx((2 * equal - 8) / 8)
+    assert code.weights(vectors).tolist() == [[1.0], [1.0]]
+
+
+def test_binary_codes_have_a_gradient_while_they_learn() -> None:
+    code = BinaryCode(4).double()
+    near = torch.tensor([[1.0, 1e-3, 0.0, 0.0]], dtype=torch.float64)
+    code.rotation.data = torch.eye(4, dtype=torch.float64)
+    found = code(near)[0] * 2
+    assert found.tolist() == pytest.approx([1, erf(1e-3 / (2 * 1e-6) ** 0.5), 0, 0], abs=1e-6)
+    found.sum().backward()
+    assert code.rotation.grad is not None
+    assert code.rotation.grad.abs().sum() > 0
+    with torch.no_grad():
+        assert (code(near)[0] * 2).tolist() == [1, 1, 0, 0]
 
 
 def test_aligned_opposite_and_orthogonal_regions() -> None:

@@ -51,7 +51,10 @@ class Published:
         result = (raw - self.mean) @ self.axes
         for t, r in np.ndindex(*raw.shape[:2]):
             vector = result[t, r] / max(float(np.sqrt((result[t, r] ** 2).sum())), 1e-12)
-            result[t, r] = self.weight(vector) * vector
+            if "W" in self.attention:  # the binary student: signs, and similarities over the number of bits
+                result[t, r] = np.sign(vector @ self.attention["W"]) / np.sqrt(len(vector))
+            else:
+                result[t, r] = self.weight(vector) * vector
         return np.asarray(result)
 
     def weight(self, vector: Array) -> float:
@@ -151,9 +154,11 @@ def comparator_weights(seed: int) -> dict[str, Tensor]:
     }
 
 
-def attention_weights(dim: int, hidden: bool, seed: int) -> dict[str, Tensor]:
+def attention_weights(dim: int, hidden: bool, seed: int, binary: bool = False) -> dict[str, Tensor]:
     """A context vector far from unit length: it is used as it stands."""
     generator = torch.Generator().manual_seed(seed)
+    if binary:
+        return {"W": torch.randn(dim, dim, generator=generator)}
     weights = {"context_vector.weight": torch.randn(1, dim, generator=generator) * 0.4}
     if hidden:
         weights["transform.weight"] = torch.randn(dim, dim, generator=generator) * 0.5
@@ -187,17 +192,21 @@ def footage() -> tuple[Array, Array]:
     return query.astype(np.float32).astype(np.float64), units(target).astype(np.float32).astype(np.float64)
 
 
-LAYOUTS = ("visil.pth", "visil_symmetric.pth", "dns_fg_att_student.pth", "whole_model.pth")
+LAYOUTS = (
+    *("visil.pth", "visil_symmetric.pth", "whole_model.pth"),
+    *("dns_fg_att_student.pth", "dns_fg_bin_student.pth"),
+)
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
 def release(request: pytest.FixtureRequest, files: Files, footage: tuple[Array, Array]) -> Release:
     name: str = request.param
-    student = name.startswith("dns")
+    student, binary = name.startswith("dns"), "bin" in name
     dim = CHANNELS if name == "visil.pth" else 512
-    attention, comparator = attention_weights(dim, student, seed=1), comparator_weights(seed=2)
+    attention, comparator = attention_weights(dim, student, 1, binary), comparator_weights(seed=2)
     head, body = {
         "dns_fg_att_student.pth": ("attention.", "visil_head."),
+        "dns_fg_bin_student.pth": ("binarization.", "visil_head."),
         "whole_model.pth": ("visil_head.attention.", "visil_head.video_comperator."),
     }.get(name, ("attention.", "video_comperator."))
     state = {f"{head}{k}": v for k, v in attention.items()} | {f"{body}{k}": v for k, v in comparator.items()}
@@ -261,7 +270,8 @@ def test_refined_vectors_and_matrices_equal_the_published_formula(
 
 def test_configuration_follows_the_file(release: Release) -> None:
     config, name = release.model.config, release.path.name
-    assert config.attention == ("hidden" if name.startswith("dns") else "context")
+    kinds = {"dns_fg_att_student.pth": "hidden", "dns_fg_bin_student.pth": "binary"}
+    assert config.attention == kinds.get(name, "context")
     assert config.comparator == release.published.padding
     assert config.symmetric is release.published.symmetric
     assert config.dim == (CHANNELS if name == "visil.pth" else 512)
@@ -388,7 +398,11 @@ def test_checkpoints_of_other_models_are_named_as_such(tmp_path: Path) -> None:
     good = {f"attention.{k}": v for k, v in attention_weights(8, False, 0).items()}
     rejected(tmp_path / "resnet.pth", {"conv1.weight": torch.zeros(64, 3, 7, 7)}, "not a ViSiL model")
     rejected(tmp_path / "half.pth", good, "not a ViSiL model")
-    rejected(tmp_path / "binary.pth", {"binarization.W": torch.zeros(512, 512), **good}, "binary")
+    rejected(
+        tmp_path / "binary.pth",
+        {"binarization.W": torch.zeros(512, 64), **good},
+        "as many bits as dimensions",
+    )
     broken = {**good, **{f"video_comperator.{k}": v for k, v in comparator_weights(0).items()}}
     broken["video_comperator.conv2.weight"] = torch.zeros(64, 16, 3, 3)
     rejected(tmp_path / "narrow.pth", broken, "conv2.weight has shape")

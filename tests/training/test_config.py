@@ -56,7 +56,7 @@ def test_values_arrive_in_their_types(tmp_path: Path) -> None:
         ("loss: {margn: 1}", "unknown setting loss.margn: choose from hard_negative, kind, margin"),
         ("los: {}", "unknown setting los: choose from"),
         ("loss: {margin: wide}", "loss.margin must be a number, not 'wide'"),
-        ("loss: {kind: hinge}", "loss.kind must be one of triplet, infonce, not 'hinge'"),
+        ("loss: {kind: hinge}", "loss.kind must be one of triplet, infonce, distillation, not 'hinge'"),
         ("loss: 3", "loss must hold settings (name: value), not 3"),
         ("- 3", "the file must hold settings (name: value), not [3]"),
         ("optim: {batch: 1.5}", "optim.batch must be a whole number, not 1.5"),

@@ -14,8 +14,10 @@ from visil.errors import UsageError
 from visil.training.losses import (
     EPSILON,
     Pairs,
+    distillation_loss,
     hard_negative,
     info_nce,
+    s2vs_loss,
     self_similarity,
     similarity_regularisation,
     total,
@@ -119,6 +121,40 @@ def test_triplets_stay_in_bounds(positive: list[float], negative: list[float], m
     for tensor, sign in ((p, -1), (n, 1)):
         assert tensor.grad is not None
         assert all(g in (0, pytest.approx(sign / count)) for g in tensor.grad.tolist())
+
+
+@given(st.integers(0, 10_000), st.floats(0.02, 1), st.floats(0, 5))
+@settings(max_examples=40, deadline=None)
+def test_the_loss_of_s2vs_against_its_formula(seed: int, temperature: float, weight: float) -> None:
+    """Eq. 1 to 3 of S2VS over videos and their copies, number by number."""
+    count = 3
+    random = torch.Generator().manual_seed(seed)
+    similarity = torch.rand(2 * count, 2 * count, generator=random, dtype=torch.float64) * 1.8 - 0.9
+    same = torch.arange(2 * count)[:, None] % count == torch.arange(2 * count) % count
+    itself = torch.eye(2 * count, dtype=torch.bool)
+    nce, hard, own = 0.0, 0.0, 0.0
+    for i, row in enumerate(similarity.tolist()):
+        s = [value / 2 + 0.5 for value in row]
+        others = [s[j] for j in range(2 * count) if j % count != i % count]
+        copy = s[(i + count) % (2 * count)]
+        nce -= log(
+            exp(copy / temperature) / (exp(copy / temperature) + sum(exp(o / temperature) for o in others))
+        )
+        hard -= log(1 - max(others))
+        own -= log(s[i])
+    expected = (nce + weight * (hard + own)) / (2 * count)
+    found = s2vs_loss(similarity, Pairs(same & ~itself, ~same, itself), temperature, weight)
+    assert found.item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_distillation_by_hand() -> None:
+    student = torch.tensor([0.5, -0.25, 1.0], dtype=torch.float64, requires_grad=True)
+    teacher = torch.tensor([0.75, -0.25, 0.0])
+    loss = distillation_loss(student, teacher)
+    assert loss.item() == pytest.approx(1.25 / 3)
+    loss.backward()
+    assert student.grad is not None
+    assert student.grad.tolist() == pytest.approx([-1 / 3, 0, 1 / 3])
 
 
 @given(st.integers(0, 10_000), st.floats(0.02, 2))

@@ -8,7 +8,7 @@ import pytest
 
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
-from visil.training.config import TrainConfig
+from visil.training.config import DataConfig, LossConfig, TrainConfig
 from visil.training.config_file import train_config
 from visil.training.recipes import RECIPES, described, finished_model, quick, recipe_called
 
@@ -98,3 +98,35 @@ def test_a_missing_file_of_weights_is_asked_for_by_an_option_that_commands_have(
     for name in ("train", "evaluate", "fit-whitening", "tables"):
         options = {option for parameter in commands[name].params for option in parameter.opts}
         assert {"--recipe", "--backbone-weights"} <= options
+
+
+@pytest.mark.parametrize("name", ["s2vs", "dns-small", "dns-binary"])
+def test_recipes_of_the_family(name: str) -> None:
+    """Settings of the released code: 512 dimensions, zeros around the matrix, their losses and rates."""
+    recipe = recipe_called(name)
+    model, config = recipe.model(), recipe.config
+    assert (model.dim, model.comparator, model.symmetric) == (512, "zeros", False)
+    assert model.attention == ("binary" if name == "dns-binary" else "hidden")
+    line = described(config, model)
+    if name == "s2vs":
+        assert (config.loss.kind, config.loss.temperature, config.loss.hard_negative) == (
+            "infonce",
+            0.03,
+            3.0,
+        )
+        assert (config.optim.lr, config.optim.weight_decay, config.optim.batch) == (5e-5, 0.01, 64)
+        assert config.optim.epochs * config.data.triplets // config.optim.batch == 30_000
+        assert (config.data.window, config.data.negatives, config.augmentation) == (32, "batch", "heavy")
+        assert line.endswith("each against the rest of its batch")
+    else:
+        assert (config.loss.kind, config.loss.regularisation, config.optim.lr) == ("distillation", 1e-3, 1e-4)
+        assert "distillation of default" in line
+
+
+def test_what_goes_together() -> None:
+    with pytest.raises(UsageError, match="negatives: batch goes with"):
+        TrainConfig(data=DataConfig(negatives="batch"))
+    with pytest.raises(UsageError, match=r"teacher and .* go together"):
+        TrainConfig(loss=LossConfig(kind="distillation"))
+    with pytest.raises(UsageError, match="go together"):
+        TrainConfig(loss=LossConfig(teacher="default"))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
-from toy_training import toy_model
+from toy_training import toy_config, toy_model, toy_trainer
 from visil.compare.visil import ViSiL
 from visil.training.config import LossConfig
-from visil.training.losses import similarity_regularisation
+from visil.training.embedding import SnippetEmbedder
+from visil.training.losses import Pairs, s2vs_loss, similarity_regularisation
 from visil.training.snippets import Snippet
 from visil.training.triplets import Triplet
-from visil.training.videos import batch_loss, batch_pairs
+from visil.training.videos import VideoObjective, batch_loss, batch_pairs
 
 
 def snippet(*videos: int) -> Snippet:
@@ -101,3 +105,48 @@ def test_the_contrastive_loss_sees_every_pair(model: ViSiL) -> None:
         own.append(-torch.log(row[query] + 1e-6))
     expected = sum(nce) / 4 + 2 * (sum(hard) + sum(own)) / 4
     assert found.loss.item() == pytest.approx(float(expected), abs=1e-3)
+
+
+def test_without_negatives_the_rest_of_the_batch_is_what_a_pair_is_set_against(model: ViSiL) -> None:
+    triplets = [triplet(0, 0, 1), triplet(2, 2, 3)]
+    anchors, positives = ([vectors(10 * role + i) for i in range(2)] for role in range(2))
+    config = LossConfig(kind="infonce", temperature=0.5, hard_negative=2.0, regularisation=0.0)
+    found = batch_loss(model, triplets, anchors, positives, [], config)
+    everything = [*anchors, *positives]
+    similarity = torch.stack([torch.stack([model(q, t) for t in everything]) for q in everything])
+    itself = torch.eye(4, dtype=torch.bool)
+    copies = itself.roll(2, dims=0)
+    expected = s2vs_loss(similarity, Pairs(copies, ~copies & ~itself, itself), 0.5, 2.0)
+    assert found.loss.item() == pytest.approx(expected.item(), abs=1e-4)
+
+
+def test_a_student_learns_what_its_teacher_says(model: ViSiL, tmp_path: Path) -> None:
+    """The loss of a batch is the mean difference of similarities, over pairs of the pictures that both have seen."""
+    teacher = toy_model()
+    objective = toy_trainer(
+        replace(
+            toy_config(tmp_path), loss=LossConfig(kind="distillation", teacher="other", regularisation=0.0)
+        ),
+        model,
+    ).objective
+    assert isinstance(objective, VideoObjective)
+    objective.teacher = SnippetEmbedder(teacher, objective.embedder.footage, objective.embedder.transform)
+    with objective.epoch(1, 0) as (_, batches):
+        triplets, pictures = next(batches).batch
+    loss = objective.loss((triplets, pictures))["loss"]
+    snippets = [getattr(t, role) for role in ("anchor", "positive", "negative") for t in triplets]
+    differences = []
+    refined = [embed(snippets, pictures) for embed in (objective.embedder, objective.teacher)]
+    for place in range(len(triplets)):
+        for other in (1, 2):
+            said = [
+                one(v[place], v[other * len(triplets) + place])
+                for one, v in zip((model, teacher), refined, strict=True)
+            ]
+            differences.append(abs(float(said[0]) - float(said[1])))
+    assert max(differences) > 0.01
+    assert float(loss) == pytest.approx(sum(differences) / len(differences), abs=1e-4)
+    loss.backward()
+    assert all(p.grad is None for p in teacher.parameters())
+    assert model.comparator is not None
+    assert model.comparator.fconv.weight.grad is not None

@@ -49,6 +49,10 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the model goes.")] = None,
     model: Annotated[str | None, typer.Option("--model", metavar="MODEL", help="What to start from.")] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option("--teacher", metavar="MODEL", help="Whom a student learns from (recipes dns-…)."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     triplets: Annotated[
         int | None, typer.Option(min=1, help="Triplets that each pool gives an epoch.")
@@ -96,6 +100,7 @@ def train(
             "backbone": backbone,
             "backbone_weights": backbone_weights and str(backbone_weights),
         },
+        "loss": {"teacher": teacher},
         "optim": {"epochs": epochs, "batch": batch, "lr": lr},
     }
     changed: dict[str, Any] = {

@@ -62,7 +62,8 @@ class FrameMatrix:
     ``query`` is [X, R, C], ``target`` is [Y, S, C], in any float dtype; the matrix is where the query is. In "fp32" it
     is computed in float32 (float64 for a float64 query) and equal to :meth:`Formula.frame_matrix` up to the order of
     additions; the other arithmetics are faster and less exact (:mod:`visil.kernels.precision`). Vectors that were kept
-    as signs are compared by the angles they stand for (:mod:`visil.kernels.signs`; not in float64).
+    as signs are compared by the angles they stand for (:mod:`visil.kernels.signs`), but not in float64, nor where the
+    formula says that signs are what the model makes.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class FrameMatrix:
             self._fill_by_kernel(result, start, stop)
         else:  # not known to the kernel
             self._fill(result, start, stop)
-        if self.dtype == torch.float32:
+        if self.dtype == torch.float32 and not self.formula.binary:
             straighten(result, self._query, self._parts)
         return result
 
@@ -145,6 +146,8 @@ class FrameMatrix:
         return self.rows(0, self.shape[0])
 
     def _all_signs(self) -> bool:
+        if self.formula.binary:
+            return False
         return signs_only(self._query) and all(signs_only(video) for video, _ in self._parts)
 
     def _target_pieces(self, start: int, stop: int) -> list[Tensor]:

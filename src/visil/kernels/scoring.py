@@ -202,7 +202,11 @@ class Scorer:
 
     def _takes(self, *videos: Tensor) -> bool:
         """Whether the GPU's engine takes these: whole vectors, not in float64."""
-        return self.on_gpu and not any(video.dtype == torch.float64 or signs_only(video) for video in videos)
+        stands_for_others = (not self.formula.binary and signs_only(video) for video in videos)
+        return self.on_gpu and not any(
+            video.dtype == torch.float64 or signs
+            for video, signs in zip(videos, stands_for_others, strict=True)
+        )
 
     def _placed(self, vectors: Tensor) -> Tensor:
         """On the device, in the comparator's precision; without one the arithmetic is the features' own."""

@@ -1,6 +1,10 @@
-"""How much each region counts: the attention of Sec. 4.1 (Eq. 3), and the students' variant with a hidden layer."""
+"""How much each region counts: the attention of Sec. 4.1 (Eq. 3), the students' variant with a hidden layer, and what
+their binary student has in its place: the signs of a rotated vector.
+"""
 
 from __future__ import annotations
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -53,3 +57,34 @@ class HiddenAttention(nn.Module):
 
     def constrain_(self) -> None:
         """Nothing to hold: this variant has no norm constraint."""
+
+
+class BinaryCode(nn.Module):
+    """In place of attention, of DnS's binary student: sign(r R) / √bits, r of unit length.
+
+    All vectors have unit length, so that their dot product is the share of equal bits less that of unequal ones, as
+    in the authors' code. Where R learns, erf(x / √(2 σ)) stands for the sign, which has no gradient.
+    """
+
+    SIGMA = 1e-6
+    """σ of the authors' code."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.rotation = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, dim)))
+
+    def weights(self, regions: Tensor) -> Tensor:
+        """All regions count alike: [..., 1]."""
+        return torch.ones_like(regions[..., :1])
+
+    def forward(self, regions: Tensor) -> Tensor:
+        """Codes of region vectors [..., C], as vectors."""
+        rotated = F.normalize(regions, dim=-1) @ self.rotation
+        if self.rotation.requires_grad and torch.is_grad_enabled():
+            codes = torch.erf(rotated / math.sqrt(2 * self.SIGMA))
+        else:
+            codes = torch.sign(rotated)
+        return codes / math.sqrt(codes.shape[-1])
+
+    def constrain_(self) -> None:
+        """Nothing to hold: what begins as a rotation may become any matrix."""

@@ -17,7 +17,7 @@ from visil.model.similarity import Reduction
 from visil.video import Sampling
 
 Pooling = Literal["imac", "mac", "spoc", "rmac", "gem"]
-Attention = Literal["context", "hidden"]
+Attention = Literal["context", "hidden", "binary"]
 
 FORMAT = 1
 """Version of ``config.json``; raised when an older reader could misread it."""
@@ -42,6 +42,7 @@ class ViSiLConfig:
     whiten: bool = True
     """False: PCA reduces but does not whiten (the reduced rows of Table 2)."""
     attention: Attention | None = None
+    """How regions are weighted; ``binary``: they are not, but coded by signs (DnS's binary student)."""
     comparator: Padding | None = None
     """Padding of the comparator; None: no comparator, the score is read off S_f (ViSiL_f)."""
     symmetric: bool = False

@@ -26,6 +26,8 @@ class Formula:
     """Both poolings also the other way round, and the mean of the two."""
     comparator: Comparator | None = None
     """None: the score is read off S_f (ViSiL_f)."""
+    binary: bool = False
+    """Whether vectors of signs are the features themselves, whose products count, and not codes of others."""
 
     def frame_matrix(self, query: Tensor, target: Tensor) -> Tensor:
         """S_f of Eq. 5, [X, Y]."""

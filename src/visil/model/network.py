@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from visil.errors import ModelError
 from visil.model import regions
-from visil.model.attention import ContextAttention, HiddenAttention
+from visil.model.attention import BinaryCode, ContextAttention, HiddenAttention
 from visil.model.backbones import Backbone, backbone_spec, stage_maps
 from visil.model.backbones.weights import load_into, read_checkpoint
 from visil.model.background import FixedBackground
@@ -102,7 +102,8 @@ class Network(nn.Module):
     def formula(self) -> Formula:
         """What this model computes from two videos' features."""
         config = self.config
-        return Formula(config.frame_pool, config.video_pool, config.symmetric, self.comparator)
+        binary = config.attention == "binary"
+        return Formula(config.frame_pool, config.video_pool, config.symmetric, self.comparator, binary)
 
     def forward(self, query: Tensor, target: Tensor) -> Tensor:
         """CS_v of two videos' features, [X, R, D] and [Y, R, D], by the plain formulas: differentiable."""
@@ -147,7 +148,12 @@ def _channels(config: ViSiLConfig, backbone: Backbone) -> int:
     return sum(widths) if config.pooling == "imac" else widths[-1]
 
 
-def _attention(config: ViSiLConfig, dim: int) -> ContextAttention | HiddenAttention | None:
-    if config.attention is None:
-        return None
-    return ContextAttention(dim) if config.attention == "context" else HiddenAttention(dim)
+def _attention(config: ViSiLConfig, dim: int) -> ContextAttention | HiddenAttention | BinaryCode | None:
+    match config.attention:
+        case "context":
+            return ContextAttention(dim)
+        case "hidden":
+            return HiddenAttention(dim)
+        case "binary":
+            return BinaryCode(dim)
+    return None

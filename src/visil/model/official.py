@@ -4,6 +4,7 @@
 |---|---|---|---|
 | visil.pth, visil_symmetric.pth | context (Eq. 3) | replicate padding | ``attention.*``, ``video_comperator.*`` |
 | DnS fg_att, S2VS | hidden layer | zero padding | ``attention.*``, ``visil_head.*``, under ``model`` |
+| DnS fg_bin | none: signs of a rotation | zero padding | ``binarization.W``, ``visil_head.*``, under ``model`` |
 
 The PCA file holds ``mean``, ``d`` (eigenvalues) and ``V`` (eigenvectors in columns), as ``.pth`` or ``.npz``.
 """
@@ -31,6 +32,7 @@ Model = TypeVar("Model", bound=Network)
 
 COMPARATOR_PREFIXES = ("video_comperator.", "visil_head.video_comperator.", "visil_head.")
 ATTENTION_PREFIXES = ("attention.", "visil_head.attention.")
+BINARY = "binarization.W"
 
 
 def from_official(
@@ -44,13 +46,10 @@ def from_official(
     """A model of class ``kind`` from the authors' files; see :meth:`visil.ViSiL.from_official`."""
     tensors = read_checkpoint(weights)
     origin = os.fspath(weights)
-    if any("binarization" in key for key in tensors):
-        raise ModelError(f"{origin}: is a binary (fg_bin) student; only the attention students can be read")
-    attention = _part(tensors, ATTENTION_PREFIXES, "context_vector.weight", origin)
+    way, attention = _attention(tensors, origin)
     comparator = _part(tensors, COMPARATOR_PREFIXES, "conv1.weight", origin)
-    dim = attention["context_vector.weight"].shape[-1]
-    way: Attention = "hidden" if "transform.weight" in attention else "context"
-    padding: Padding = "zeros" if way == "hidden" else "replicate"
+    dim = next(iter(attention.values())).shape[-1]
+    padding: Padding = "replicate" if way == "context" else "zeros"
     config = VISIL_V.replaced(
         name=Path(weights).stem, dim=dim, attention=way, comparator=padding, symmetric=symmetric
     )
@@ -68,6 +67,20 @@ def from_official(
             )
         model.load_backbone(backbone_weights)
     return model.eval()
+
+
+def _attention(tensors: dict[str, Tensor], origin: str) -> tuple[Attention, dict[str, Tensor]]:
+    """Which kind of attention a file has, and its weights by our names."""
+    if BINARY in tensors:
+        matrix = tensors[BINARY]
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ModelError(
+                f"{origin}: {BINARY} is {list(matrix.shape)}, expected as many bits as dimensions"
+            )
+        return "binary", {"rotation": matrix}
+    found = _part(tensors, ATTENTION_PREFIXES, "context_vector.weight", origin)
+    found = dict(sorted(found.items()))  # the context vector first, whose width is the number of dimensions
+    return ("hidden" if "transform.weight" in found else "context"), found
 
 
 def read_pca(path: str | os.PathLike[str], dim: int) -> Whitening:

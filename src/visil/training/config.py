@@ -44,6 +44,8 @@ class DataConfig:
     """Words of each layer's codebook, by which hard negatives are found; None: as many as suit the collection."""
     without_hard: Literal["nearest", "skip"] = "nearest"
     """A video without hard negatives: has the most similar ones instead, or is left out as in the paper."""
+    negatives: Literal["hard", "batch"] = "hard"
+    """``batch``: nothing is mined, the other videos of a batch are the negatives (infonce alone), as in S2VS."""
     cache: str | None = None
     """Where decoded frames are kept; None: in the output folder."""
 
@@ -75,10 +77,13 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class LossConfig:
-    """Eq. 7 to 9, or the contrastive losses of S2VS."""
+    """Eq. 7 to 9, the contrastive losses of S2VS, or distillation as in DnS."""
 
-    kind: Literal["triplet", "infonce"] = "triplet"
-    """``infonce`` sets each pair against all others in the batch; with several processes, of the same process."""
+    kind: Literal["triplet", "infonce", "distillation"] = "triplet"
+    """``infonce`` sets each pair against all others in the batch; with several processes, of the same process.
+    ``distillation``: the pairs of triplets are to have the similarities that a teacher gives them."""
+    teacher: str | None = None
+    """Of ``distillation``: the default model, a model folder or a hub id; the student sees frames as it does."""
     margin: float = 0.5
     """γ of Eq. 7."""
     regularisation: float = 0.1
@@ -249,6 +254,16 @@ class TrainConfig:
         _require(0 < loss.temperature < math.inf, "loss.temperature must be above 0", loss.temperature)
         _require(
             0 <= loss.hard_negative < math.inf, "loss.hard_negative must be 0 or more", loss.hard_negative
+        )
+        _require(
+            data.negatives == "hard" or loss.kind == "infonce",
+            "data.negatives: batch goes with loss.kind: infonce",
+            loss.kind,
+        )
+        _require(
+            (loss.kind == "distillation") == (loss.teacher is not None),
+            "loss.teacher and loss.kind: distillation go together",
+            loss.teacher,
         )
         if data.pictures and not self.frames.steps and not self.reader.pieces:
             raise UsageError(

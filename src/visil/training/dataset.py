@@ -123,6 +123,8 @@ def triplet_sampler(
 
     What was mined before, from the same videos in the same way, is used again unless ``anew``.
     """
+    if config.data.negatives == "batch":
+        return _unmined_sampler(config, data)
     path = Path(config.out) / NEGATIVES
     key = {**data.identity(), "start": config.model.start, **_mining(config.data), "seed": config.seed}
     if processes.first and (anew or _mined(path, key) is None):
@@ -142,6 +144,24 @@ def triplet_sampler(
     times = [data.training.times(video) for video in videos]
     sampler = TripletSampler(
         pools,
+        times,
+        config.data.triplets,
+        config.data.window,
+        seed=config.seed,
+        strings=config.data.strings,
+        related=related,
+    )
+    return sampler, related
+
+
+def _unmined_sampler(config: TrainConfig, data: Split) -> tuple[TripletSampler, Related]:
+    """Made positives of every video; its negative, which nothing looks at, is the next video."""
+    count = len(data.training)
+    pool = ArtificialPool(list(range(count)), [[(video + 1) % count] for video in range(count)])
+    related = [frozenset((video,)) for video in range(count)]
+    times = [data.training.times(video) for video in range(count)]
+    sampler = TripletSampler(
+        [pool],
         times,
         config.data.triplets,
         config.data.window,

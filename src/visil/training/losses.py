@@ -48,6 +48,10 @@ class Pairs:
         if len(shapes) != 1 or (self.positive & self.negative).any():
             raise UsageError("the masks of a batch must have one shape and share no pair")
 
+    def of_targets(self, count: int) -> Pairs:
+        """The same with the first ``count`` targets alone."""
+        return Pairs(self.positive[:, :count], self.negative[:, :count], self.itself[:, :count])
+
 
 def info_nce(similarity: Tensor, pairs: Pairs, temperature: float = 0.03) -> Tensor:
     """InfoNCE: each positive pair against all negatives of the same query (row), mean over positive pairs.
@@ -70,6 +74,17 @@ def hard_negative(similarity: Tensor, pairs: Pairs) -> Tensor:
 def self_similarity(similarity: Tensor, pairs: Pairs) -> Tensor:
     """-log s of each video with itself: a video is most like itself."""
     return _mean_where(_minus_log(rescaled(similarity)), pairs.itself)
+
+
+def s2vs_loss(similarity: Tensor, pairs: Pairs, temperature: float = 0.03, weight: float = 3.0) -> Tensor:
+    """The loss of S2VS: InfoNCE, and ``weight`` (λ) times the terms of hardest negatives and of self-similarity."""
+    extra = hard_negative(similarity, pairs) + self_similarity(similarity, pairs)
+    return info_nce(similarity, pairs, temperature) + weight * extra
+
+
+def distillation_loss(student: Tensor, teacher: Tensor) -> Tensor:
+    """The loss of DnS: mean |student - teacher| over the similarities of the same pairs."""
+    return (student - teacher.to(student)).abs().mean()
 
 
 def rescaled(similarity: Tensor) -> Tensor:

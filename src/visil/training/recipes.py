@@ -12,7 +12,7 @@ from typing import Any
 from visil.compare.loading import load, preset_config
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model.config import ViSiLConfig
+from visil.model.config import Attention, ViSiLConfig
 from visil.model.presets import PRESETS
 from visil.training.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
 from visil.training.starting_model import changed_config
@@ -63,6 +63,19 @@ def _paper(name: str, title: str, **sections: dict[str, Any]) -> Recipe:
     return Recipe(name, title, TrainConfig(**parts, augmentation="paper", recipe=name))
 
 
+def _student(name: str, title: str, attention: Attention, loss: LossConfig, **sections: Any) -> Recipe:
+    """A recipe of the family: 512 dimensions, zeros around the matrix, as the released students have."""
+    model = ModelConfig(start="visil-v", name=name, dim=512, attention=attention, comparator="zeros")
+    return Recipe(name, title, TrainConfig(model=model, loss=loss, **sections, recipe=name))
+
+
+_S2VS = LossConfig(kind="infonce", temperature=0.03, hard_negative=3.0, regularisation=1.0)
+_DNS = LossConfig(kind="distillation", teacher="default", regularisation=1e-3)
+_DNS_STEPS: dict[str, Any] = {
+    "data": DataConfig(window=64, triplets=1000),
+    "optim": OptimConfig(epochs=300, batch=32, lr=1e-4),
+}
+
 _NOTHING: dict[str, Any] = {"attention": "none", "comparator": "none"}
 
 RECIPES: dict[str, Recipe] = {
@@ -84,6 +97,19 @@ RECIPES: dict[str, Recipe] = {
         ),
         _paper("paper-sym", "ViSiL_sym: symmetric Chamfer similarity", model={"symmetric": True}),
         _paper("paper-without-reg", "ViSiL_v without L_reg (r = 0), Table 4", loss={"regularisation": 0.0}),
+        _student(
+            "s2vs",
+            "from unlabelled videos: InfoNCE over heavily edited copies (S2VS)",
+            "hidden",
+            _S2VS,
+            data=DataConfig(window=32, triplets=6400, negatives="batch"),
+            optim=OptimConfig(
+                epochs=300, batch=64, lr=5e-5, schedule="cosine", warmup=1000, weight_decay=0.01
+            ),
+            augmentation="heavy",
+        ),
+        _student("dns-small", "what a teacher says, in 512 dimensions (DnS)", "hidden", _DNS, **_DNS_STEPS),
+        _student("dns-binary", "what a teacher says, in bits (DnS)", "binary", _DNS, **_DNS_STEPS),
         _paper("paper-512", "ViSiL_v of 512 dimensions: features small enough to store", model={"dim": 512}),
     )
 }
@@ -142,16 +168,24 @@ def described(config: TrainConfig, model: ViSiLConfig) -> str:
     regions = " + ".join(f"L{level}" for level in model.levels)
     width = "" if model.dim is None else f", whitened to {model.dim:,} dimensions"
     parts = [f"{model.backbone}, {regions}-{'iMAC' if model.pooling == 'imac' else model.pooling}{width}"]
-    parts += ["attention"] if model.attention else []
+    if model.attention is not None:
+        parts.append("binary codes" if model.attention == "binary" else "attention")
     parts += ["comparator"] if model.comparator else []
     words = f"recipe {config.recipe or 'of a file'}: {', '.join(parts)}"
     words += ", symmetric" if model.symmetric else ""
     if not config.optim.epochs or (model.attention is None and model.comparator is None):
         return words
     loss, optim, data = config.loss, config.optim, config.data
-    losses = f"γ {loss.margin:g}" if loss.kind == "triplet" else f"{loss.kind} τ {loss.temperature:g}"
+    losses = {
+        "triplet": f"γ {loss.margin:g}",
+        "infonce": f"infonce τ {loss.temperature:g}",
+        "distillation": f"distillation of {loss.teacher}",
+    }[loss.kind]
     without = "are left out" if data.without_hard == "skip" else "have the nearest"
+    mined = f"positives without hard negatives {without}"
+    if data.negatives == "batch":
+        mined = "each against the rest of its batch"
     return (
         f"{words}; {losses}, r {loss.regularisation:g}, W {data.window}; Adam {optim.lr:g}, {optim.epochs} epochs of "
-        f"{data.triplets:,} triplets a pool, {optim.batch} a step; positives without hard negatives {without}"
+        f"{data.triplets:,} triplets a pool, {optim.batch} a step; {mined}"
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.edits.clips import Heavy, Mild, PaperPositive, PictureTransform
 from visil.errors import ModelError, UsageError, printable
@@ -26,6 +27,7 @@ from visil.training.pairs import Pairs, load_pairs, save_pairs
 from visil.training.pictures import Pictures, read_pictures
 from visil.training.reader_stage import PAIRS, learn_reader, make_pairs, making, stored_pairs
 from visil.training.recipes import described
+from visil.training.rotation import fit_rotation
 from visil.training.segments import SegmentPair
 from visil.training.slide_shows import SlideShows
 from visil.training.starting_model import starting_model
@@ -75,7 +77,8 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
         if not processes.first:
             report = _nothing
         make_folder(config.out, "the output folder")
-        start = starting_model(config)
+        teacher = _teacher(config, processes)
+        start = starting_model(config, None if teacher is None else teacher.config.sampling)
         model = start.model.to(processes.device)
         report(described(config, model.config))
         if config.reader.wanted and not config.frames.steps:
@@ -86,6 +89,8 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
         data = _footage(config, model, processes, report)
         if start.fit_whitening:
             _whiten(model, data.training, Path(config.out), processes, resume)
+        if start.fit_rotation:
+            fit_rotation(model, data.training)
         with stop_on_interrupt() as stop:
             before = None
             if config.frames.steps:
@@ -97,7 +102,7 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
                     return _reader_stage(config, model, processes, report, resume, stop)
             if before is not None:
                 return _frames_alone(config, model, data, processes, before)
-            return _video_stage(config, model, data, processes, report, resume, stop)
+            return _video_stage(config, model, data, processes, report, resume, stop, teacher)
 
 
 def train_on_features(
@@ -116,7 +121,7 @@ def train_on_features(
     with joined(config.device) as processes:
         make_folder(config.out, "the output folder")
         model = model.to(processes.device)
-        data = split(footage, pairs, config.data.held_out)
+        data = split(footage, pairs, config.data.held_out, most=config.data.held_out_most)
         if processes.first:
             report(f"{len(data.training)} videos to learn from, {len(data.validation)} to validate on")
         with stop_on_interrupt() as stop:
@@ -325,6 +330,7 @@ def _video_stage(
     report: Report,
     resume: bool,
     stop: Callable[[], bool],
+    teacher: ViSiL | None = None,
 ) -> Outcome:
     """Mine triplets, and learn from them."""
     sampler, related = triplet_sampler(config, model, data, processes, anew=not resume)
@@ -337,8 +343,16 @@ def _video_stage(
         _validation(config, model, data, learning),
         related=related,
         processes=processes,
+        teacher=None if teacher is None else embedder(config, teacher, data.training),
     )
     return video_trainer(objective, data.identity()).run(resume=resume, on_step=report, stop=stop)
+
+
+def _teacher(config: TrainConfig, processes: Processes) -> ViSiL | None:
+    """The model that a student learns from, where there is one."""
+    if config.loss.teacher is None:
+        return None
+    return load(config.loss.teacher).to(processes.device).eval().requires_grad_(False)
 
 
 def _validation(config: TrainConfig, model: ViSiL, data: Split, learning: Sequence[Part]) -> Validation:

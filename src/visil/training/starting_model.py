@@ -21,20 +21,27 @@ from visil.video import Sampling
 
 @dataclass(frozen=True)
 class Start:
-    """A model, and whether its whitening has yet to be fitted."""
+    """A model, and what of it has yet to be fitted."""
 
     model: ViSiL
     fit_whitening: bool
+    fit_rotation: bool = False
+    """Whether its binary codes have yet to be turned so that signs lose least."""
 
 
-def starting_model(config: TrainConfig) -> Start:
-    """The model of ``config.model``; parts that the model it starts from has in the same shape are taken over."""
+def starting_model(config: TrainConfig, sampling: Sampling | None = None) -> Start:
+    """The model of ``config.model``; parts that the model it starts from has in the same shape are taken over.
+
+    ``sampling`` is how it is to see frames, where that is not for ``config.model`` to say: as a teacher does.
+    """
     wanted = config.model
     is_preset = wanted.start.lower().replace("_", "-") in PRESETS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a preset is untrained is why we are here
         base = load(wanted.start, backbone=wanted.backbone, backbone_weights=wanted.backbone_weights)
     settings = changed_config(config, base.config)
+    if sampling is not None:
+        settings = settings.replaced(sampling=replace(sampling, fps=config.data.fps or sampling.fps))
     model = ViSiL(settings, with_backbone=False)
     model.backbone, model.why_no_backbone = base.backbone, base.why_no_backbone
     for part in ("whitening", "attention", "comparator"):
@@ -46,7 +53,8 @@ def starting_model(config: TrainConfig) -> Start:
         model.whitening = widened(base, settings.stages)
     elif settings.stages != base.config.stages:
         same = False
-    return Start(model, model.whitening is not None and (is_preset or not same))
+    rotates = settings.attention == "binary" and base.config.attention != "binary"
+    return Start(model, model.whitening is not None and (is_preset or not same), rotates)
 
 
 def changed_config(config: TrainConfig, base: ViSiLConfig) -> ViSiLConfig:
@@ -66,9 +74,9 @@ def changed_config(config: TrainConfig, base: ViSiLConfig) -> ViSiLConfig:
     changes |= {"name": wanted.name or f"{base.name}-trained", "calibration": None}
     changes |= {"background": 0, "reader": None}
     settings = base.replaced(**changes)
-    if wanted.stages is not None and settings.dim is not None:
+    if settings.dim is not None:
         channels = channels_of(settings.backbone)
-        width = sum(channels[i] for i in wanted.stages if i < len(channels)) or settings.dim
+        width = sum(channels[i] for i in settings.stages if i < len(channels)) or settings.dim
         settings = settings.replaced(dim=min(settings.dim, width))
     return settings
 

@@ -1,4 +1,5 @@
-"""The objective of the paper (Sec. 4.4, 4.5, 5.2): triplets of snippets, Eq. 9 or InfoNCE over the whole batch.
+"""The objective of the paper (Sec. 4.4, 4.5, 5.2): triplets of snippets and Eq. 9; beyond it, InfoNCE over the whole
+batch, or what a teacher says of the same pairs.
 
 An epoch is what the sampler draws; after each the model is validated, and the best one is kept.
 """
@@ -24,14 +25,7 @@ from visil.training.batch_similarity import VideoBatch, compare_all, compare_pai
 from visil.training.config import LossConfig, OptimConfig, TrainConfig
 from visil.training.distributed import Processes
 from visil.training.embedding import SnippetEmbedder
-from visil.training.losses import (
-    Pairs,
-    hard_negative,
-    info_nce,
-    self_similarity,
-    total,
-    triplet_loss,
-)
+from visil.training.losses import Pairs, distillation_loss, s2vs_loss, total, triplet_loss
 from visil.training.trainable import learning_parts, prepare
 from visil.training.trainer import Line, Portion, Speed, Standing, Step, Trainer
 from visil.training.validation import Validation
@@ -77,8 +71,9 @@ class VideoObjective:
         *,
         related: Related | None = None,
         processes: Processes | None = None,
+        teacher: SnippetEmbedder | None = None,
     ) -> None:
-        self.config, self.model, self.embedder = config, model, embedder
+        self.config, self.model, self.embedder, self.teacher = config, model, embedder, teacher
         self.sampler, self.validation, self.related = sampler, validation, related
         self.processes = processes or Processes(device=model.device)
         if self.processes.count > config.optim.batch:
@@ -116,7 +111,7 @@ class VideoObjective:
         with ThreadPoolExecutor(READERS, "visil-pictures") as pool:
             for batch in batches:
                 mine = self.processes.mine(batch)
-                reading = [pool.submit(self.embedder.pictures, snippet) for snippet in _snippets(mine)]
+                reading = [pool.submit(self.embedder.pictures, snippet) for snippet in self._snippets(mine)]
                 waiting.append((len(batch), mine, reading))
                 # Of small batches several are begun, so that every reader has something to read.
                 if sum(len(reading) for _, _, reading in waiting) >= 2 * READERS:
@@ -133,12 +128,19 @@ class VideoObjective:
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         """The loss of these triplets and what it is made of."""
         triplets, pictures = batch
+        snippets, size, given = self._snippets(triplets), len(triplets), None
         with self._autocast():
-            vectors = self.embedder(_snippets(triplets), pictures)
-            size = len(triplets)
+            if self.teacher is not None:
+                given = taught(self.teacher, snippets, pictures)
+            vectors = self.embedder(snippets, pictures)
             roles = (vectors[:size], vectors[size : 2 * size], vectors[2 * size :])
-            found = batch_loss(self.model, triplets, *roles, self.config.loss, self.related)
+            found = batch_loss(self.model, triplets, *roles, self.config.loss, self.related, given)
         return {part.name: getattr(found, part.name) for part in fields(found)}
+
+    def _snippets(self, triplets: Sequence[Triplet]) -> list[Snippet]:
+        """All anchors, then all positives, then all negatives, where these are not the rest of the batch."""
+        roles = [*(t.anchor for t in triplets), *(t.positive for t in triplets)]
+        return roles if self.config.data.negatives == "batch" else [*roles, *(t.negative for t in triplets)]
 
     def after_step(self, step: int) -> None:  # noqa: ARG002
         """The context vector stays of unit length (Sec. 4.1)."""
@@ -253,17 +255,30 @@ def batch_loss(
     negatives: Sequence[Tensor],
     config: LossConfig,
     related: Related | None = None,
+    taught: Tensor | None = None,
 ) -> BatchLoss:
-    """The loss of these triplets, whose snippets' refined vectors [T, R, D] are given.
+    """The loss of these triplets, whose snippets' refined vectors [T, R, D] are given; ``negatives`` may be none.
 
     ``related`` names for each video those that may show its footage, and so are no negatives of it in a batch.
+    ``taught`` is what a teacher says of anchors with positives, then of anchors with negatives, [2 B].
     """
-    if config.kind == "triplet":
-        return _triplets(model, anchors, positives, negatives, config)
+    if config.kind != "infonce":
+        return _triplets(model, anchors, positives, negatives, config, taught)
     query = VideoBatch.of([*anchors, *positives])
     target = VideoBatch.of([*anchors, *positives, *negatives])
-    pairs = batch_pairs(triplets, query.vectors.device, related)
+    pairs = batch_pairs(triplets, query.vectors.device, related).of_targets(len(target))
     return _contrastive(model, query, target, pairs, config)
+
+
+@torch.no_grad()
+def taught(
+    teacher: SnippetEmbedder, snippets: Sequence[Snippet], pictures: Sequence[Tensor | None]
+) -> Tensor:
+    """What a teacher says of anchors with positives, then of anchors with negatives, [2 B]; snippets in that order."""
+    vectors = teacher(snippets, pictures)
+    size = len(vectors) // 3
+    query = VideoBatch.of([*vectors[:size], *vectors[:size]])
+    return compare_pairs(teacher.model, query, VideoBatch.of(vectors[size:])).similarity
 
 
 def _triplets(
@@ -272,11 +287,16 @@ def _triplets(
     positives: Sequence[Tensor],
     negatives: Sequence[Tensor],
     config: LossConfig,
+    taught: Tensor | None,
 ) -> BatchLoss:
+    """Eq. 7 over anchors with positives and with negatives; or, with a teacher, as near to what it says of them."""
     query, target = VideoBatch.of([*anchors, *anchors]), VideoBatch.of([*positives, *negatives])
     compared = compare_pairs(model, query, target)
     positive, negative = compared.similarity.chunk(2)
-    main = triplet_loss(positive, negative, config.margin)
+    if taught is not None:
+        main = distillation_loss(compared.similarity, taught)
+    else:
+        main = triplet_loss(positive, negative, config.margin)
     regularisation = compared.excess.sum() / len(anchors)
     return _loss(main, regularisation, positive, negative, config)
 
@@ -287,8 +307,7 @@ def _contrastive(
     """Anchors and positives as queries against everything in the batch."""
     compared = compare_all(model, query, target)
     similarity = compared.similarity
-    extra = hard_negative(similarity, pairs) + self_similarity(similarity, pairs)
-    main = info_nce(similarity, pairs, config.temperature) + config.hard_negative * extra
+    main = s2vs_loss(similarity, pairs, config.temperature, config.hard_negative)
     positive, negative = similarity[pairs.positive], similarity[pairs.negative]
     return _loss(main, compared.excess.mean(), positive, negative, config)
 
@@ -320,8 +339,3 @@ def _loss(
     loss = total(main, regularisation, config.regularisation)
     means = (values.detach().sum() / max(values.numel(), 1) for values in (positive, negative))
     return BatchLoss(loss, main.detach(), regularisation.detach(), *means)
-
-
-def _snippets(triplets: Sequence[Triplet]) -> list[Snippet]:
-    """All anchors, then all positives, then all negatives."""
-    return [*(t.anchor for t in triplets), *(t.positive for t in triplets), *(t.negative for t in triplets)]
