@@ -143,9 +143,9 @@ def test_a_student_learns_what_its_teacher_says(model: ViSiL, tmp_path: Path) ->
                 one(v[place], v[other * len(triplets) + place])
                 for one, v in zip((model, teacher), refined, strict=True)
             ]
-            differences.append(abs(float(said[0]) - float(said[1])))
+            differences.append(abs(said[0].item() - said[1].item()))
     assert max(differences) > 0.01
-    assert float(loss) == pytest.approx(sum(differences) / len(differences), abs=1e-4)
+    assert loss.item() == pytest.approx(sum(differences) / len(differences), abs=1e-4)
     loss.backward()
     assert all(p.grad is None for p in teacher.parameters())
     assert model.comparator is not None
