@@ -70,6 +70,18 @@ def test_models_with_two_thresholds_are_read_with_the_lower_one() -> None:
         assert match.stretch > 0
 
 
+def test_a_video_of_one_frame_that_is_there_whole_counts_as_four() -> None:
+    model = built(FAMILY["f"])
+    (target,) = related((20,), 3, with_blank=False)
+    part = slice(7, 8)
+    query = replace(target, vectors=target.vectors[part], timestamps=target.timestamps[:1], duration=1.0)
+    match = model.compare(query, target)
+    (segment,) = match.segments
+    assert segment.target == (7.0, 8.0)
+    above = float(match.frame_matrix[0, 7]) - model.config.localize.reading.threshold
+    assert match.stretch == pytest.approx(above * np.log2(5), abs=1e-4)
+
+
 def test_a_pair_too_long_for_that_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     model = built(FAMILY["f"])
     query, *targets = related((20, *LENGTHS), 4, with_blank=False)

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from visil.kernels import Scorer
 from visil.matching.calibration import Calibration, Verdict, verdict
-from visil.matching.localize import Segment
+from visil.matching.localize import Segment, strength
 from visil.matching.match import Match, Matrices
 from visil.matching.moves import STILL, Moves, moves
 from visil.matching.stretches import Stretch, grown
+from visil.model.comparator import SHORTEST
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
 
@@ -89,23 +90,33 @@ class Judged:
 
 def judged(pair: Pair, found: Sequence[Stretch]) -> list[Judged]:
     """Stretches, strongest first, with what each is worth."""
+    return [_judged(pair, stretch, _strength(pair, stretch)) for stretch in found[:MOST_JUDGED]]
+
+
+def _strength(pair: Pair, stretch: Stretch) -> float:
+    """A stretch's own; a video of one to three frames that it holds whole counts as four, as for the comparator."""
     threshold = pair.config.localize.reading.threshold
-    return [_judged(pair, stretch, stretch.strength(threshold)) for stretch in found[:MOST_JUDGED]]
+    sides = ((len(pair.query), stretch.query), (len(pair.target), stretch.target))
+    frames, (first, last) = min(sides, key=lambda side: side[0])
+    if frames >= SHORTEST or last - first + 1 < frames:
+        return stretch.strength(threshold)
+    cells = max(SHORTEST, len(stretch.cells))
+    return float(strength(np.array([stretch.score]), np.array([cells]), threshold)[0])
 
 
-def _judged(pair: Pair, stretch: Stretch, strength: float) -> Judged:
-    score, moved, worth = stretch.score, STILL, pair.worth(strength)
-    if pair.calibration is None or strength >= pair.calibration.promising:
+def _judged(pair: Pair, stretch: Stretch, strong: float) -> Judged:
+    score, moved, worth = stretch.score, STILL, pair.worth(strong)
+    if pair.calibration is None or strong >= pair.calibration.promising:
         rows, columns = stretch.cells[evenly(len(stretch.cells), FRAMES_COMPARED)].T
         score, moved = likeness(pair.scorer, pair.query.vectors[rows], pair.target.vectors[columns])
-        worth = pair.worth(strength, moved, score)
+        worth = pair.worth(strong, moved, score)
     spans = grown(stretch, blank_of(pair.query), blank_of(pair.target))
     query, target = (
         (float(video.timestamps[first]), float(video.ends[last]))
         for video, (first, last) in zip((pair.query, pair.target), spans, strict=True)
     )
     segment = Segment(query, target, score, worth[1], stretch.reversed)
-    return Judged(segment, worth[0], strength, moved)
+    return Judged(segment, worth[0], strong, moved)
 
 
 def likeness(scorer: Scorer, query: Tensor, target: Tensor, apart: int = 1) -> tuple[float, Moves]:
