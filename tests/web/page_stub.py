@@ -51,7 +51,12 @@ class Stub:
         self.hold = threading.Event()
         """Jobs stay under way until it is set."""
         self.hold.set()
+        self.copies = False
+        """Whether there is a small copy of the video that browsers cannot play."""
         self.looked = False
+        self.compared: dict[str, Any] = {}
+        self.sources = {"query": "original", "target": "original"}
+        """Where both videos of a comparison are shown from."""
         self.more = 0
         """Copies that a search finds beyond the usual one."""
         self.streams = 0
@@ -154,7 +159,12 @@ class Stub:
                     "detail": f"{body['path']} is not inside a folder that the server may read.",
                 }
             case "POST", ["compare"]:
-                return self.start("compare", "Compare two videos", compared(self.videos, body))
+                self.compared = compared(self.videos, body)
+                return self.start("compare", "Compare two videos", self.compared)
+            case "GET", ["comparisons", "c1"] if self.compared:
+                return 200, {"comparison": "c1", "result": {**self.compared, "sources": self.sources}}
+            case "PUT", ["comparisons", "c1", "keep"]:
+                return 204, None
             case "POST", ["duplicates"]:
                 self.looked = True
                 return self.start("duplicates", "Look for duplicates", None)
@@ -279,6 +289,10 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
                     data = io.BytesIO()
                     strip.save(data, "JPEG")
                     self.answer(200, "image/jpeg", data.getvalue())
+                case [_, name, "small.mp4"] if name == UNPLAYABLE and stub.copies:
+                    self.ranged(clip(TARGET_SECONDS, hue(name)))
+                case [_, "c1", "query.mp4"]:
+                    self.ranged(clip(QUERY_SECONDS, hue(UPLOAD)))
                 case [_, name, "stream"]:
                     length = QUERY_SECONDS if name == UPLOAD else TARGET_SECONDS
                     self.ranged(b"not a video" if name == UNPLAYABLE else clip(length, hue(name)))

@@ -63,6 +63,14 @@ def test_every_call_is_described(shared: Running) -> None:
         *("PUT /api/review/decisions", "POST /api/review/accept", "POST /api/review/undo"),
         *("GET /api/comparisons/{comparison}/{matrix}.png", "GET /api/comparisons/{comparison}/{matrix}.bin"),
         *("GET /api/comparisons/{comparison}/attention.png", "GET /api/judgements", "PUT /api/judgements"),
+        *("GET /api/comparisons/{comparison}", "GET /api/comparisons/{comparison}/report.html"),
+        *("PUT /api/comparisons/{comparison}/keep", "DELETE /api/comparisons/{comparison}/keep"),
+        *(
+            "GET /api/comparisons/{comparison}/stretches.{form}",
+            "GET /api/comparisons/{comparison}/{side}.mp4",
+        ),
+        *("GET /api/comparisons/{comparison}/thumbnail", "GET /api/videos/{video}/small.mp4"),
+        *("GET /api/uploads/{upload}/small.mp4", "GET /api/files/small.mp4"),
         *("GET /api/jobs", "GET /api/jobs/{job}", "DELETE /api/jobs/{job}", "GET /api/jobs/{job}/events"),
     }
     bodies = [

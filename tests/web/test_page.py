@@ -191,15 +191,48 @@ def test_a_stretch_ends_where_it_ends(opened: Open) -> None:
 
 def test_a_video_that_cannot_be_played_is_shown_as_frames(opened: Open) -> None:
     page = opened(Stub(), f"#/match?query=upload:{UPLOAD}&target=video:{UNPLAYABLE}")
-    says(page, "This browser cannot play this kind of file")
+    says(page, "so single frames are shown")
     click_cell(page, 17, 38)
     until(page, "document.querySelector('.stage img.still')?.getAttribute('src').includes('at=19.00')")
     assert page.evaluate("document.querySelectorAll('video').length") == 1
 
 
+def test_a_small_copy_plays_where_the_file_does_not(opened: Open) -> None:
+    stub = Stub()
+    stub.copies = True
+    page = opened(stub, f"#/match?query=upload:{UPLOAD}&target=video:{UNPLAYABLE}")
+    says(page, "A small copy without sound is shown")
+    at_times(page, 1.0, 4.0)
+
+
+def test_a_match_as_evidence(opened: Open) -> None:
+    stub = Stub()
+    page = opened(stub, "#/search?video=0000", permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_role("link", name="Compare with old recording").click()
+    page.wait_for_selector(".scale")
+    page.get_by_role("button", name="Copy timecodes").click()
+    says(page, "Timecodes copied.")
+    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert lines[0].split("\t")[1:3] == ["00:00:01.000", "00:00:06.000"]
+    page.get_by_role("button", name="Copy link").click()
+    says(page, "Link copied.")
+    assert stub.sent[-1][:2] == ("PUT", "comparisons/c1/keep")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.endswith("#/match?comparison=c1")
+    page.get_by_role("link", name="Back to the results").click()
+    page.wait_for_selector(".hit")
+    stub.sources["query"] = "copy"  # the clip is gone, its copy is not
+    page.goto(link)
+    page.wait_for_selector(".scale")
+    assert page.locator("video").first.get_attribute("src") == "api/comparisons/c1/query.mp4"
+    assert len([call for call in stub.sent if call[1] == "compare"]) == 1
+    page.locator(".evidence summary").click()
+    assert page.get_by_role("link", name="EDL").get_attribute("href") == "api/comparisons/c1/stretches.edl"
+
+
 def test_the_side_that_plays_leads(opened: Open) -> None:
     page = opened(Stub(), f"#/match?query=video:{UNPLAYABLE}&target=video:0000")
-    says(page, "This browser cannot play this kind of file")
+    says(page, "so single frames are shown")
     page.locator(".stretch").nth(1).click()
     page.get_by_role("button", name="Play both").click()
     until(page, "document.querySelector('video').currentTime > 17.5")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from visil.errors import printable
-from visil.report.relations import Media, Relation
+from visil.report.relations import Relation
 
 
 def edl(relations: Sequence[Relation]) -> Iterator[str]:
     """Lines of the list; ``relations`` are those of one query, events in its order."""
-    query = Media(relations[0].query)
+    query = relations[0].query_media
     rate = query.rate
     yield f"TITLE: {printable(query.name)}"
     yield "FCM: NON-DROP FRAME"
@@ -30,7 +30,7 @@ def edl(relations: Sequence[Relation]) -> Iterator[str]:
         if abs(played - lasts) * rate >= 1 and lasts > 0:
             speed = rate * played / lasts
             yield f"M2   AX       {speed:05.1f}                {timecode(segment.target[0], rate)}"
-        yield f"* FROM CLIP NAME: {printable(Media(relation.target).name)}"
+        yield f"* FROM CLIP NAME: {printable(relation.target_media.name)}"
         yield f"* SOURCE FILE: {printable(relation.target)}"
         yield f"* {relation.verdict.upper()} CONFIDENCE {relation.confidence:.3f} SCORE {segment.score:.3f}"
 

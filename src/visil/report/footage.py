@@ -61,9 +61,12 @@ class CollectionFootage:
 class FileFootage:
     """Two files, with the features that were made of them, by the videos' ids."""
 
-    def __init__(self, model: ViSiL, features: dict[str, VideoFeatures]) -> None:
+    def __init__(
+        self, model: ViSiL, features: dict[str, VideoFeatures], frames_at: FramesAt = frames_at
+    ) -> None:
         self.model = model
         self._features = features
+        self._frames_at = frames_at
 
     def features(self, video: str) -> VideoFeatures:
         """See :meth:`Footage.features`."""
@@ -71,8 +74,9 @@ class FileFootage:
 
     def pictures(self, video: Video, times: list[float], largest: tuple[int, int]) -> list[str] | str:
         """See :meth:`Footage.pictures`."""
+        path = self._features[video.id].path or video.path
         try:
-            return [jpeg(frame, largest) for frame in frames_at(video.path, times, largest[1])]
+            return [jpeg(frame, largest) for frame in self._frames_at(path, times, largest[1])]
         except VisilError as error:
             return str(getattr(error, "reason", "cannot be read"))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +16,11 @@ from visil.files import replacing
 from visil.matching.localize import Segment
 from visil.plots.times import duration, span
 from visil.report.edl import timecode
-from visil.report.footage import FileFootage
+from visil.report.footage import FileFootage, FramesAt
 from visil.report.page import FOOT, facts, head
 from visil.report.pair import CARD, Numbered, longest, pair_html, percent, strip_html, text
 from visil.report.relations import USUAL_RATE
-from visil.video import probe
+from visil.video import VideoInfo, frames_at, probe
 
 if TYPE_CHECKING:
     from visil.compare.visil import ViSiL
@@ -38,10 +39,20 @@ def write_pair_report(
     target: VideoFeatures,
     match: Match,
     path: str | os.PathLike[str],
+    *,
+    names: tuple[str | None, str | None] = (None, None),
+    reader: Reader | None = None,
 ) -> None:
-    """What ``match`` says of two files, whose features are given with their paths, as one HTML file without scripts."""
-    sides = [_Side("query", 1, query), _Side("target", 2, target)]
-    footage = FileFootage(model, {side.video.id: side.features for side in sides})
+    """What ``match`` says of two files, whose features are given with their paths, as one HTML file without scripts.
+
+    ``names`` are shown instead of the paths of files that are called something else; ``reader`` reads the files.
+    """
+    reader = reader or Reader()
+    sides = [
+        _Side(place, number, features, name, reader)
+        for place, number, features, name in (("query", 1, query, names[0]), ("target", 2, target, names[1]))
+    ]
+    footage = FileFootage(model, {side.video.id: side.features for side in sides}, reader.frames_at)
     with replacing(path) as fresh, fresh.open("w", encoding="utf-8") as file:
         file.write(head(TITLE))
         file.write(_summary(match, model, sides))
@@ -51,18 +62,29 @@ def write_pair_report(
         file.write(f"</main>\n{FOOT}")
 
 
+@dataclass(frozen=True)
+class Reader:
+    """What reads the files of a report: this process, or one of its own."""
+
+    probe: Callable[[Path], VideoInfo] = probe
+    frames_at: FramesAt = frames_at
+
+
 class _Side:
     """One of the two files."""
 
-    def __init__(self, name: str, number: int, features: VideoFeatures) -> None:
+    def __init__(
+        self, name: str, number: int, features: VideoFeatures, shown: str | None, reader: Reader
+    ) -> None:
         assert features.path is not None, "a report shows files"
-        info = probe(features.path)
+        info = reader.probe(Path(features.path))
         self.features = features
         self.rate = info.fps or USUAL_RATE
         seconds = features.duration if features.duration is not None else float(features.ends[-1])
         self.video = Video(
-            *(0, name, features.path, len(features), seconds, info.width, info.height, info.codec),
-            *(info.bit_rate, stamp_of(Path(features.path)).size, 0, False),
+            *(0, name, shown or os.path.abspath(features.path), len(features), seconds),
+            *(info.width, info.height, info.codec, info.bit_rate),
+            *(stamp_of(Path(features.path)).size, 0, False),
         )
         self.shown = Numbered(number, self.video)
 
@@ -133,7 +155,7 @@ def _card(footage: FileFootage, side: _Side) -> str:
         f'<li class="card">{picture}<div>'
         f'<p class="name"><span class="number">{side.shown.number}</span><bdi>{text(side.shown.name)}</bdi></p>'
         f'<p class="facts">{facts(side.video)}</p>'
-        f'<p class="path"><bdi>{text(os.path.abspath(side.video.path))}</bdi></p></div></li>\n'
+        f'<p class="path"><bdi>{text(side.video.path)}</bdi></p></div></li>\n'
     )
 
 

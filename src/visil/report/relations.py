@@ -33,6 +33,18 @@ class Relation:
     segments: list[Segment]
     note: str = ""
     """What else there is to say (:attr:`visil.Match.note`)."""
+    media: tuple[Media, Media] | None = None
+    """Query and target as files, where more is known of them than their paths."""
+
+    @property
+    def query_media(self) -> Media:
+        """The query as a file."""
+        return Media(self.query) if self.media is None else self.media[0]
+
+    @property
+    def target_media(self) -> Media:
+        """The target as a file."""
+        return Media(self.target) if self.media is None else self.media[1]
 
     @classmethod
     def of_match(cls, match: Match) -> Relation:
@@ -68,6 +80,8 @@ class Media:
     """A file that a timeline is made of."""
 
     path: str
+    told: tuple[float | None, float | None] | None = None
+    """Frames a second and seconds, of a file that need not be opened to know them."""
 
     @property
     def name(self) -> str:
@@ -78,6 +92,8 @@ class Media:
     def _facts(self) -> tuple[float | None, float | None]:
         from visil.video import probe
 
+        if self.told is not None:
+            return self.told
         try:
             info = probe(self.path)
         except (VisilError, OSError, ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from visil.errors import printable
 from visil.plots.times import clock
-from visil.report.relations import Media, Relation
+from visil.report.relations import Relation
 
 
 def srt(relations: Sequence[Relation]) -> Iterator[str]:
@@ -19,7 +19,7 @@ def srt(relations: Sequence[Relation]) -> Iterator[str]:
         yield str(number)
         yield " --> ".join(stamp(time) for time in segment.query)
         start, end = (clock(time, tenths=True) for time in segment.target)
-        yield f"{printable(Media(relation.target).name)} {start} – {end}"
+        yield f"{printable(relation.target_media.name)} {start} – {end}"
         yield f"{relation.verdict}, {relation.confidence:.1%}"
         yield ""
 

@@ -16,23 +16,23 @@ def timelines(relations: Sequence[Relation]) -> str:
     """The file's text: a timeline, or a collection of them where there are several queries."""
     import opentimelineio as otio
 
-    found = [_timeline(query, some) for query, some in by_query(relations).items()]
+    found = [_timeline(some) for some in by_query(relations).values()]
     whole = found[0] if len(found) == 1 else otio.schema.SerializableCollection("visil", found)
     text: str = otio.adapters.write_to_string(whole, "otio_json")
     return text
 
 
-def _timeline(query: str, relations: Sequence[Relation]) -> Any:
+def _timeline(relations: Sequence[Relation]) -> Any:
     import opentimelineio as otio
 
-    media = Media(query)
+    media = relations[0].query_media
     timeline = otio.schema.Timeline(printable(media.name))
     own = otio.schema.Track("query", kind=otio.schema.TrackKind.Video)
     last = max(segment.query[1] for relation in relations for segment in relation.shared)
     own.append(_clip(media, 0.0, media.duration or last, media.rate))
     timeline.tracks.append(own)
     for relation in relations:
-        target = Media(relation.target)
+        target = relation.target_media
         for segments in _beside_each_other(relation.shared):
             track = otio.schema.Track(printable(target.name), kind=otio.schema.TrackKind.Video)
             reached = 0.0

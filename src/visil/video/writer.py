@@ -34,10 +34,12 @@ def write_video(
     preset: str = "veryfast",
     size: tuple[int, int] | None = None,
     threads: int = THREADS,
+    keyframes: int | None = None,
 ) -> Path:
     """Write frames whole or not at all; ``crf`` is x264's quality, lower is better.
 
     Frames are all of one size, which must be even unless ``size`` (width, height) says what they are scaled to.
+    A player jumps to a key frame; ``keyframes`` is the most frames from one to the next.
     """
     import av
     from av.video.stream import VideoStream
@@ -45,10 +47,11 @@ def write_video(
     first, frames = peek(frames, even=size is None)
     size = size or (first.shape[1], first.shape[0])
     rate = Fraction(fps).limit_denominator(1001)
+    options = {"preset": preset, "crf": str(crf)} | ({} if keyframes is None else {"g": str(keyframes)})
     with replacing(path) as fresh:
         try:
             with _opened(fresh) as container:
-                stream = container.add_stream(CODEC, rate=rate, options={"preset": preset, "crf": str(crf)})
+                stream = container.add_stream(CODEC, rate=rate, options=options)
                 assert isinstance(stream, VideoStream)
                 set_up(stream.codec_context, size, rate, threads)
                 for frame in video_frames(frames, first, size, rate):

@@ -14,7 +14,7 @@ def with_videos(service: Service, kind: str, result: dict[str, Any]) -> dict[str
         case "search":
             return {"query": result["query"], "hits": _hits(service.library, result["hits"])}
         case "compare":
-            return _with_addresses(result)
+            return with_addresses(result)
         case "duplicates":
             return service.review.everything(service.review.of(result))
     return result
@@ -32,7 +32,8 @@ def _hits(library: Library, hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _with_addresses(result: dict[str, Any]) -> dict[str, Any]:
+def with_addresses(result: dict[str, Any]) -> dict[str, Any]:
+    """A comparison with where its matrices are."""
     folder = f"/api/comparisons/{result['comparison']}"
     return result | {
         name: {**result[name], "url_png": f"{folder}/{name}.png", "url_bin": f"{folder}/{name}.bin"}

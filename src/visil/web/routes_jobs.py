@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -13,11 +12,13 @@ from fastapi.responses import FileResponse, Response, StreamingResponse
 
 from visil.errors import UsageError, printable
 from visil.web import shapes
+from visil.web.ask import ask
 from visil.web.jobs import as_dict
 from visil.web.library import NO_VIDEO
 from visil.web.problems import RESPONSES, Problem
 from visil.web.results import with_videos
 from visil.web.service import Service, caller, who
+from visil.web.sources import source
 
 Matrix = Literal["frame_matrix", "output_matrix"]
 LASTING = {"Cache-Control": "private, max-age=86400"}
@@ -198,9 +199,9 @@ def routes(service: Service) -> APIRouter:
                 raise Problem(404, "The model of this collection has no attention to show.")
             if frame >= len(meta[f"{side}_times"]):
                 raise Problem(404, f"There are frames 0 to {len(meta[f'{side}_times']) - 1}.")
-            path = await _source(service, meta["refs"][side == "target"])
+            path = await source(service, meta["refs"][side == "target"])
             asked = {"comparison": comparison, "side": side, "frame": frame, "path": os.fspath(path)}
-            await service.ask(service.jobs.quick, {"do": "attention", **asked, "file": os.fspath(file)})
+            await ask(service.jobs.quick, {"do": "attention", **asked, "file": os.fspath(file)})
         return FileResponse(file, media_type="image/png", headers=LASTING)
 
     @router.get(
@@ -232,15 +233,6 @@ def routes(service: Service) -> APIRouter:
         return FileResponse(folder / f"{matrix}.bin", media_type="application/octet-stream", headers=headers)
 
     return router
-
-
-async def _source(service: Service, ref: dict[str, Any]) -> Path:
-    """The file that a compared video is in, as long as it is there and may be read."""
-    if ref["kind"] == "video":
-        return (await service.file_of(ref["id"]))[0]
-    if ref["kind"] == "upload":
-        return service.uploads.get(ref["id"]).path
-    return await service.look_up(service.roots.resolve, ref["path"])
 
 
 async def _events(service: Service, job: str) -> AsyncIterator[str]:

@@ -15,6 +15,7 @@ from starlette.background import BackgroundTask
 from visil.collection.plan_file import write_rows
 from visil.report.tables import write_csv
 from visil.web import shapes, shapes_review
+from visil.web.ask import ask
 from visil.web.problems import RESPONSES, Problem
 from visil.web.review import Reviewed, Show
 from visil.web.service import Service, caller
@@ -136,7 +137,7 @@ async def _report(service: Service, reviewed: Reviewed, file: Path) -> None:
     assert reviewed.job is not None
     result = os.fspath(service.jobs.store.result_file(reviewed.job.id))
     try:
-        await service.ask(service.jobs.reports, {"do": "export", "result": result, "file": os.fspath(file)})
+        await ask(service.jobs.reports, {"do": "export", "result": result, "file": os.fspath(file)})
     finally:
         await service.jobs.reports.stop(only_idle=True)
 

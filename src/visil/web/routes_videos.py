@@ -83,7 +83,7 @@ def _videos(service: Service) -> APIRouter:
             return await service.decode(service.pictures.make, key, path, chosen, size)
 
         kept = partial(service.decode, service.pictures.kept, key)
-        return await _picture(service, request, (key, known), entry.name, kept, make)
+        return await picture(service, request, (key, known), entry.name, kept, make)
 
     @router.get("", response_model=shapes.Videos, summary="A page of the list of videos")
     async def videos(
@@ -210,14 +210,14 @@ def _uploads(service: Service) -> APIRouter:
                 one.pictures[key] = data
             return data
 
-        return await _picture(service, request, (key, known), one.name, kept, make)
+        return await picture(service, request, (key, known), one.name, kept, make)
 
     return router
 
 
 def _files(service: Service) -> APIRouter:
     router = APIRouter(prefix="/files", tags=["files"])
-    files = _Files(service)
+    files = FilesByPath(service)
 
     @router.get(
         "/stream", responses=FILE, response_class=Response, summary="The file at a path, or a part of it"
@@ -246,12 +246,12 @@ def _files(service: Service) -> APIRouter:
             return await service.decode(pictures.make, key, real, [time], size)
 
         kept = partial(service.decode, pictures.kept, key)
-        return await _picture(service, request, (key, known), printable(real.name), kept, make)
+        return await picture(service, request, (key, known), printable(real.name), kept, make)
 
     return router
 
 
-class _Files:
+class FilesByPath:
     """Files inside the roots that were looked at; only what a decoder takes for a video is shown."""
 
     def __init__(self, service: Service) -> None:
@@ -277,7 +277,7 @@ class _Files:
         return real, stamp, self._known[key]
 
 
-async def _picture(
+async def picture(
     service: Service,
     request: Request,
     tags: tuple[str, str | None],

@@ -15,7 +15,15 @@ from starlette.types import ASGIApp, Scope
 
 from visil import __version__
 from visil.errors import UsageError
-from visil.web import problems, routes_jobs, routes_library, routes_review, routes_session, routes_videos
+from visil.web import (
+    problems,
+    routes_jobs,
+    routes_library,
+    routes_matches,
+    routes_review,
+    routes_session,
+    routes_videos,
+)
 from visil.web.connections import Connections
 from visil.web.guard import Guard
 from visil.web.service import Service
@@ -114,7 +122,7 @@ def make_app(service: Service) -> ASGIApp:
         lifespan=lifespan,
     )
     problems.install(app)
-    for part in (routes_session, routes_videos, routes_jobs, routes_library, routes_review):
+    for part in (routes_session, routes_videos, routes_jobs, routes_library, routes_matches, routes_review):
         app.include_router(part.routes(service))
 
     @app.get("/", include_in_schema=False)

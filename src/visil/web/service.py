@@ -16,8 +16,8 @@ from visil.collection import Index
 from visil.errors import printable
 from visil.web.access import AccessStore
 from visil.web.callers import Caller, Rate, Tokens
+from visil.web.copies import SmallCopies
 from visil.web.decisions import DecisionStore
-from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.jobs import Jobs
 from visil.web.library import Library
 from visil.web.pictures import Pictures
@@ -49,6 +49,7 @@ class Service:
         self.review = Review(self.library, self.jobs.store, self.decisions)
         self.uploads = Uploads(self.state.uploads, limits)
         self.pictures = Pictures(self.state.pictures, limits)
+        self.copies = SmallCopies(self.state.copies, self.jobs.reports)
         self.searches = Rate(limits.searches_per_minute)
         self.sends = Rate(limits.uploads_per_minute)
         self.thumbnails = Rate(limits.pictures_per_minute)
@@ -99,15 +100,6 @@ class Service:
         if not self.index.writable:
             raise Problem(403, "This collection cannot be written to: it is open for looking only.")
         return await self.look_up(both)
-
-    async def ask(self, engine: EngineLink, request: dict[str, Any]) -> None:
-        """Have an engine do something short that is no job: the caller waits for it."""
-        try:
-            await engine.ask(request, lambda _: None)
-        except EngineFailed as error:
-            raise Problem(422, str(error)) from error
-        except EngineCancelled as error:
-            raise Problem(409, "This was stopped before it was done.") from error
 
     # ------------------------------------------------------------------ videos by reference
 

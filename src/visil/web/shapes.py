@@ -275,6 +275,13 @@ class Audit(BaseModel):
     entries: list[AuditEntry]
 
 
+class Comparison(BaseModel):
+    """What a comparison found, as its job said, with where both videos are shown from."""
+
+    comparison: str
+    result: dict[str, Any]
+
+
 class Duplicates(BaseModel):
     """Groups of videos that share footage; each with a suggestion which to keep."""
 

@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS jobs (
 """
 COLUMNS = "id, kind, state, title, request, progress, created, finished, error, caller"
 OVER = ("done", "failed", "cancelled")
+SAVED = "saved"
+"""In the folder of a comparison that is kept for good."""
 CLIPS = "clips"
 """Folder in a collection for clips that were searched for and then added."""
 
@@ -55,10 +57,11 @@ class StateFolder:
         self.results = self.folder / "results"
         self.comparisons = self.folder / "comparisons"
         self.pictures = self.folder / "pictures"
+        self.copies = self.folder / "copies"
         self.uploads = self.folder / "uploads"
         self.exports = self.folder / "exports"
         try:
-            for folder in (self.results, self.comparisons, self.pictures):
+            for folder in (self.results, self.comparisons, self.pictures, self.copies):
                 folder.mkdir(parents=True, exist_ok=True)
             os.chmod(self.folder, 0o700)
             self._lock = (self.folder / "lock").open("wb")
@@ -82,6 +85,8 @@ class StateFolder:
         folders = []
         for folder in self.comparisons.iterdir():
             try:
+                if (folder / SAVED).exists():
+                    continue
                 size = sum(file.stat().st_size for file in folder.iterdir())
                 folders.append((folder.stat().st_mtime_ns, size, folder))
             except OSError:

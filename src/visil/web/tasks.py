@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from visil.cluster.ray_connection import opened_for_serving
 from visil.collection import AddProgress
@@ -24,6 +26,7 @@ from visil.errors import UsageError, VideoError, printable
 from visil.footage.proof import Prover
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
+from visil.web import evidence
 from visil.web.comparison import attention_picture, how_it_came_about, in_words, keep_comparison
 from visil.web.decisions import read_decisions
 from visil.web.engine import Teller
@@ -78,6 +81,14 @@ class Tasks:
                 return {}
             case "attention":
                 return self.attention(request)
+            case "report":
+                return self.report(request, tell)
+            case "stretches":
+                evidence.stretches(self.limits, request)
+                return {}
+            case "small_copy":
+                evidence.small_copy(self.limits, Path(request["path"]), Path(request["file"]))
+                return {}
             case other:
                 raise UsageError(f"an engine cannot {other}")
 
@@ -108,12 +119,9 @@ class Tasks:
         tell(0, None, "videos")
         model, folder = self.model, self.state / "comparisons" / comparison
         with self._exact:
-            common = self.index.common_here().beyond_typical(first)
-            (match,) = model.compare_many(first, [second], common=common)
-            if same_files(first, second):
-                match = identical(match, first, second)
+            match, common = self._compared(first, second)
             matrices = keep_comparison(model, folder, match, (first, second), [query, target])
-        return {
+        found = {
             "comparison": comparison,
             "query": query_facts(query, first),
             "target": query_facts(target, second),
@@ -123,6 +131,24 @@ class Tasks:
             **matrices,
             "attention": self.model.attention is not None,
         }
+        (folder / "result.json").write_text(json.dumps(found), "utf-8")
+        return found
+
+    def _compared(
+        self, first: VideoFeatures, second: VideoFeatures
+    ) -> tuple[Match, NDArray[np.float32] | None]:
+        """A match, and what is common here of its query."""
+        common = self.index.common_here().beyond_typical(first)
+        (match,) = self.model.compare_many(first, [second], common=common)
+        return (identical(match, first, second) if same_files(first, second) else match), common
+
+    def report(self, request: dict[str, Any], tell: Teller) -> dict[str, Any]:
+        """One match as an HTML file."""
+        first, second = (self.features(ref, tell) for ref in request["refs"])
+        with self._exact:
+            match, _ = self._compared(first, second)
+        evidence.report(self.limits, self.model, match, (first, second), request)
+        return {}
 
     def features(self, query: dict[str, Any], tell: Teller) -> VideoFeatures:
         """Features of a video: the stored ones where the collection has it, else of its decoded frames."""

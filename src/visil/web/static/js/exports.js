@@ -1,6 +1,7 @@
 // The review as files to take away.
 
 import { h } from "./dom.js";
+import { exportLink, exportMenu } from "./menu.js";
 import { count } from "./words.js";
 
 /** Format, name of the file, words, and whether it is the plan. */
@@ -14,28 +15,16 @@ const EXPORTS = [
 ];
 
 /** A menu of exports; once a review has begun, plans hold what was reviewed unless all is wanted. */
-export function exportMenu({ groups, reviewed }) {
+export function planMenu({ groups, reviewed }) {
   const partly = reviewed > 0 && reviewed < groups;
   const only = h("input", { type: "checkbox", id: "only-reviewed" });
   only.checked = partly;
   const links = EXPORTS.map(([format, name, words, more, plan]) => {
-    const link = h("a", { class: "export", download: name, "data-format": format }, h("b", {}, words), h("span", { class: "faint" }, more));
+    const link = exportLink(name, words, more);
     link.set = () => { link.href = `api/duplicates/export?format=${format}${plan && only.checked ? "&reviewed=true" : ""}`; };
     link.set();
     return link;
   });
   only.addEventListener("change", () => links.forEach((link) => link.set()));
-  const menu = h("details", { class: "menu" }, h("summary", { class: "button" }, "Export"),
-    h("div", { class: "sheet", role: "group", "aria-label": "Export" },
-      links,
-      partly && h("label", { class: "check" }, only, `Plans: only the ${count(reviewed, "reviewed group")}`)));
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    menu.open = false;
-    menu.querySelector("summary").focus();
-  });
-  menu.addEventListener("focusout", (event) => {
-    if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
-  });
-  return menu;
+  return exportMenu([links, partly && h("label", { class: "check" }, only, `Plans: only the ${count(reviewed, "reviewed group")}`)]);
 }

@@ -254,10 +254,14 @@ function watch(video) {
     ? h("video", { controls: true, preload: "metadata", src: media(ref).stream, "aria-label": video.name })
     : h("p", { class: "notice" }, "The file has moved or changed, so it cannot be played.");
   player.addEventListener("error", () => {
+    if (!player.src.endsWith(media(ref).small)) { // once more, as a small copy that every browser plays
+      player.src = media(ref).small;
+      return;
+    }
     const word = "This browser cannot play the file. Searching and comparing still work.";
     player.replaceWith(thumbnail(ref, early(video.duration)), h("p", { class: "notice" }, word));
     announce(word);
-  }, { once: true });
+  });
   const close = h("button", { class: "quiet", onclick: () => dialog.close() }, "Close");
   const dialog = h("dialog", { class: "wide", "aria-label": video.name },
     h("div", { class: "head" }, h("h2", {}, bdi(video.name)), close),

@@ -3,19 +3,20 @@
 import { inside, ofSegment, segmentAt, through, toTarget } from "./alignment.js";
 import { Problem, get, post } from "./api.js";
 import { bdi, h, replace } from "./dom.js";
+import { evidence } from "./evidence.js";
 import { Heatmap, cellAt, edges } from "./heatmap.js";
 import { follow, panel } from "./jobs.js";
 import { judgeButtons } from "./judge.js";
 import { failure } from "./messages.js";
 import { COLOURS, longest, verdict } from "./pictures.js";
 import { Player } from "./player.js";
-import { body, media, parse } from "./refs.js";
+import { body, parse, sideMedia } from "./refs.js";
 import { note } from "./router.js";
 import { screenKeys } from "./shortcuts.js";
 import { Lens } from "./still.js";
 import { Sync } from "./sync.js";
 import { Tracks } from "./tracks.js";
-import { clock, duration, shares, span } from "./words.js";
+import { capital, clock, duration, shares, span } from "./words.js";
 
 /** A click in a stretch that is this close to its line, in seconds, means the line. */
 const CLOSE = 1;
@@ -25,37 +26,57 @@ export const title = "Match";
 
 export async function show(root, context) {
   const { params, signal } = context;
-  const [query, target] = [parse(params.get("query")), parse(params.get("target"))];
-  if (!query || !target) {
+  const [query, target, kept] = [parse(params.get("query")), parse(params.get("target")), params.get("comparison")];
+  const both = query && target;
+  if (!both && !kept) {
     root.append(h("div", { class: "empty" },
-      h("p", {}, "A match is between two videos. Search for one, and look at what was found."),
+      h("p", {}, "A match is between two videos. Search for one, then compare it with what was found."),
       h("a", { class: "button main", href: "#/search" }, "Search")));
     return;
   }
   const progress = panel("Comparing the two videos");
-  const again = () => attempt(null);
-
-  const attempt = async (known) => {
-    replace(root, h("div", { class: "sheet" }, progress.element));
+  const place = h("div", {});
+  root.append(wayBack(params.get("from")), place);
+  const shown = async (comparison) => {
+    const { result } = await get(`comparisons/${encodeURIComponent(comparison)}`, signal);
+    note("match", { query: params.get("query"), target: params.get("target"), comparison, from: params.get("from") });
+    await new Comparison(place, result, context).load();
+  };
+  const compare = async () => {
+    replace(place, h("div", { class: "sheet" }, progress.element));
     try {
-      const id = known ?? (await post("compare", { query: body(query), target: body(target) }, signal)).job.id;
-      note("match", { query: params.get("query"), target: params.get("target"), job: id });
-      const { result } = await follow(id, progress.update, signal);
-      await new Comparison(root, result, context).load();
+      const { job } = await post("compare", { query: body(query), target: body(target) }, signal);
+      const { result } = await follow(job.id, progress.update, signal);
+      await shown(result.comparison);
     } catch (error) {
-      if (error.name === "AbortError") return;
-      // Neither jobs nor matrices are kept for ever; what is gone is made again, once.
-      if (error.status === 404 && known) await again();
-      else replace(root, failure(explained(error), again));
+      if (error.name !== "AbortError") replace(place, failure(explained(error), compare));
     }
   };
-  await attempt(params.get("job"));
+  if (!kept) {
+    await compare();
+    return;
+  }
+  try {
+    await shown(kept);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    // Not every match is kept for ever; what is gone is made again, if both videos are known.
+    if (error.status === 404 && both) await compare();
+    else replace(place, failure(error.status === 404 ? new Problem(404, "This match is no longer kept. “Copy link” keeps a match for good.") : explained(error)));
+  }
+}
+
+/** A link to where the match was opened from. */
+function wayBack(from) {
+  const screen = /^(search|duplicates|library)(\?|$)/.exec(from ?? "")?.[1];
+  const words = { search: "Back to the results", duplicates: "Back to duplicates", library: "Back to the library" }[screen];
+  return h("p", { class: "back" }, h("a", { href: screen ? `#/${from}` : "#/search" }, `← ${words ?? "Search"}`));
 }
 
 function explained(error) {
   if (error instanceof Problem) return error;
   console.error(error);
-  return new Problem(0, "The page could not read the server's answer; the browser's console says more.");
+  return new Problem(0, "The server’s answer could not be shown. The browser’s console has details.");
 }
 
 /** A finished comparison: players, timelines, stretches, matrices, and how the result came about. */
@@ -64,11 +85,12 @@ class Comparison {
     Object.assign(this, { found, signal, chosen: -1, attending: false });
     const { query, target, segments } = found;
     const lengths = [query, target].map((one, i) => Math.max(one.duration ?? 0, found[i ? "target_times" : "query_times"].at(-1) ?? 0));
-    this.query = new Player("query", query.name, media(query), lengths[0]);
-    this.target = new Player("target", target.name, media(target), lengths[1]);
+    const sources = [sideMedia(found, "query"), sideMedia(found, "target")];
+    this.query = new Player("query", query.name, sources[0], lengths[0]);
+    this.target = new Player("target", target.name, sources[1], lengths[1]);
     this.sync = new Sync(this.query, this.target, (q, t) => this.moved(q, t), () => this.showPlaying());
     this.tracks = new Tracks(segments, lengths[0], lengths[1], (side, time) => this.seek(side, time));
-    this.lens = new Lens(media(query), media(target));
+    this.lens = new Lens(...sources);
     this.maps = this.heatmaps();
     this.frames = { query: edges(found.query_times, found.query_times.length), target: edges(found.target_times, found.target_times.length) };
     replace(root, this.summary(), this.players(), this.stretches(), this.matrices(), this.how());
@@ -88,8 +110,9 @@ class Comparison {
     const { found } = this;
     this.judge = h("div", {});
     return h("section", { class: "sheet summary", "aria-label": "Result" },
-      h("div", {}, h("p", { class: "big" }, found.in_words || shares(found.segments), found.segments.length > 0 && [" of ", bdi(found.target.name)]), verdict(found)),
-      h("div", {}, this.judge, h("p", { class: "faint" }, `score ${found.score.toFixed(2)} of at most 1`)));
+      h("div", {}, h("p", { class: "big" }, capital(found.in_words || shares(found.segments)), found.segments.length > 0 && [" of ", bdi(found.target.name)]), verdict(found),
+        h("p", { class: "faint" }, `Score ${found.score.toFixed(2)} of 1`)),
+      h("div", {}, evidence(found), this.judge));
   }
 
   async judgement() {
@@ -136,9 +159,9 @@ class Comparison {
   stretches() {
     const { segments } = this.found;
     this.chips = longest(segments).map((segment, i) => h("button", { class: `stretch s${i % COLOURS}`, "aria-pressed": "false", onclick: () => this.choose(i) },
-      h("b", {}, String(i + 1)), ` ${span(segment.query)} is ${span(segment.target)}`, speedWord(segment)));
+      h("b", {}, String(i + 1)), ` ${span(segment.query)} matches ${span(segment.target)}`, speedWord(segment)));
     return h("section", { class: "chips", "aria-label": "Shared stretches: query, then target" },
-      this.chips.length ? this.chips : h("p", { class: "faint" }, "No stretch stands out. The matrix below shows what is alike."));
+      this.chips.length ? this.chips : h("p", { class: "faint" }, "No shared stretch was found. The matrix below shows what looks alike."));
   }
 
   heatmaps() {
@@ -152,8 +175,8 @@ class Comparison {
     });
     const folded = found.output_matrix.rows !== found.query_times.length;
     return [
-      new Heatmap(found, "frame_matrix", { title: "Frame by frame", note: "how alike each frame of the query (down) is to each of the target (across)", ...told("frame_matrix") }),
-      folded && new Heatmap(found, "output_matrix", { title: "What the network makes of it", note: "the same after it has looked for stretches in time", fixed: [-1, 1], ...told("output_matrix") }),
+      new Heatmap(found, "frame_matrix", { title: "Frame by frame", note: "How alike each frame of the query (down) is to each frame of the target (across)", ...told("frame_matrix") }),
+      folded && new Heatmap(found, "output_matrix", { title: "After the network", note: "The same, once the network has looked for footage that runs on in both", fixed: [-1, 1], ...told("output_matrix") }),
     ].filter(Boolean);
   }
 
@@ -165,7 +188,7 @@ class Comparison {
   how() {
     const { how = [] } = this.found;
     return how.length > 0 && h("details", { class: "sheet", open: true },
-      h("summary", {}, h("h2", {}, "How this came about")), h("ol", {}, how.map((sentence) => h("li", {}, sentence))));
+      h("summary", {}, h("h2", {}, "How this was decided")), h("ol", {}, how.map((sentence) => h("li", {}, sentence))));
   }
 
   // ------------------------------------------------------------------ what people do
@@ -226,7 +249,7 @@ class Comparison {
   moved(query, target) {
     this.tracks.playhead(query, target);
     for (const map of this.maps) map.playhead(query, target);
-    this.clock.textContent = `${clock(query, true)} is ${clock(target, true)}`;
+    this.clock.textContent = `${clock(query, true)} | ${clock(target, true)}`;
     this.times = { query, target };
     if (this.attending) this.attend(false);
   }

@@ -18,18 +18,33 @@ export class Player {
     this.stage = h("div", { class: "stage" });
     this.element = h("div", { class: "side" }, this.stage, this.word);
     if (source) this.load();
-    else this.useStills("This video cannot be shown.");
+    else this.useStills("This clip is gone, and no copy of it was kept.");
   }
 
   load() {
     const video = h("video", { preload: "auto", playsinline: true, src: this.source.stream, "aria-label": `${this.side}: ${this.name}` });
     video.muted = true;
     video.disablePictureInPicture = true;
-    const failed = () => this.useStills("This browser cannot play this kind of file: single frames are shown instead.");
-    video.addEventListener("error", failed, { once: true });
+    // Where the browser knows no such codec, a small copy is asked for; where there is none either, single frames.
+    const failed = () => {
+      if (!this.video) return;
+      if (video.src.endsWith(this.source.small)) {
+        this.useStills("This browser cannot play the file, so single frames are shown.");
+        return;
+      }
+      this.word.textContent = "This browser cannot play the file. Preparing a small copy without sound …";
+      video.src = this.source.small;
+    };
+    video.addEventListener("error", failed);
     video.addEventListener("loadedmetadata", () => {
-      if (!video.videoWidth) failed();
-      else this.moving = true;
+      if (!video.videoWidth) {
+        failed();
+        return;
+      }
+      this.moving = true;
+      if (!this.word.textContent) return;
+      this.word.textContent = "A small copy without sound is shown: this browser cannot play the file.";
+      video.currentTime = this.at;
     });
     video.addEventListener("seeked", () => {
       if (this.pending === null) return;

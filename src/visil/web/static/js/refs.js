@@ -20,11 +20,26 @@ export function media(ref) {
   const asked = (more) => (Object.keys({ ...named, ...more }).length ? `?${new URLSearchParams({ ...named, ...more })}` : "");
   return {
     stream: `${folder}/stream${asked({})}`,
+    small: `${folder}/small.mp4${asked({})}`,
     thumbnail: (at, width = 160) => `${folder}/thumbnail${asked({ at: Math.max(0, at).toFixed(2), width })}`,
   };
 }
 
-/** The address of the Match screen for two videos. */
+/** Where one side of a comparison is shown from: as media(), or the copy that was kept of it. */
+export function sideMedia(found, side) {
+  const source = found.sources?.[side] ?? "original";
+  if (source === "original") return media(found[side]);
+  if (source === "gone") return null;
+  const folder = `api/comparisons/${encodeURIComponent(found.comparison)}`;
+  return {
+    stream: `${folder}/${side}.mp4`,
+    small: `${folder}/${side}.mp4`,
+    thumbnail: (at, width = 160) => `${folder}/thumbnail?${new URLSearchParams({ side, at: Math.max(0, at).toFixed(2), width })}`,
+  };
+}
+
+/** The address of the Match screen for two videos; it knows the way back to where it was made. */
 export function matchAddress(query, target) {
-  return `#/match?${new URLSearchParams({ query: written(query), target: written(target) })}`;
+  const from = location.hash.replace(/^#\/?/, "");
+  return `#/match?${new URLSearchParams({ query: written(query), target: written(target), ...(from.startsWith("match") ? {} : { from }) })}`;
 }

@@ -2,7 +2,7 @@
 
 import { get, post, put } from "./api.js";
 import { h, replace } from "./dom.js";
-import { exportMenu } from "./exports.js";
+import { planMenu } from "./exports.js";
 import { GroupView } from "./group.js";
 import { announce, complain, toast, undoLast } from "./messages.js";
 import { pairList } from "./pairs.js";
@@ -99,7 +99,7 @@ export class Review {
         exact > 0 && accept(`Accept ${count(exact, "exact copy", "exact copies")}`, { only: "exact" }, true),
         reviewed < groups && accept("Accept all suggestions", {}),
         h("button", { class: "quiet", disabled: !undo, title: undo ?? "", "aria-keyshortcuts": "u", onclick: () => this.undo() }, "Undo"),
-        exportMenu(progress)),
+        planMenu(progress)),
       h("details", { class: "again" }, h("summary", {}, "Find duplicates again"), this.finder(this.state.min_confidence))));
     const changed = [
       newer.added > 0 && `${count(newer.added, "video")} ${newer.added === 1 ? "was" : "were"} added since`,

@@ -9,7 +9,7 @@ export class Still {
   constructor(source, width, label) {
     Object.assign(this, { source, width, label, wanted: null, busy: false, shown: null });
     this.image = h("img", { class: "still", alt: "", hidden: true, draggable: "false" });
-    this.word = h("span", { class: "faint" }, source ? "" : "no picture");
+    this.word = h("span", { class: "faint" }, source ? "" : "No picture");
     this.element = h("div", { class: "frame" }, this.image, this.word);
     this.image.addEventListener("load", () => this.arrived(true));
     this.image.addEventListener("error", () => this.arrived(false));
@@ -33,7 +33,7 @@ export class Still {
     this.busy = false;
     this.image.hidden = !well;
     this.image.alt = well ? `${this.label} at ${this.shown} seconds` : "";
-    this.word.textContent = well ? "" : "no picture";
+    this.word.textContent = well ? "" : "No picture";
     this.fetch();
   }
 }
@@ -43,7 +43,7 @@ export class Lens {
   constructor(query, target) {
     this.stills = { query: new Still(query, 240, "query"), target: new Still(target, 240, "target") };
     this.times = { query: h("span", { class: "time" }), target: h("span", { class: "time" }) };
-    this.value = h("p", { class: "faint" }, "Move over the matrix to see both frames.");
+    this.value = h("p", { class: "faint" }, "Point at the matrix to see both frames.");
     // Read out once the cross-hair rests.
     this.spoken = h("p", { class: "unseen", "aria-live": "polite" });
     this.say = debounce(500, (text) => { this.spoken.textContent = text; });

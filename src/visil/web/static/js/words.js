@@ -11,6 +11,14 @@ export function clock(seconds, tenths = false) {
   return tenths ? `${text}.${tenth}` : text;
 }
 
+/** 3725.5 → 01:02:05.500, as editors paste it. */
+export function timecode(seconds) {
+  const thousandths = Math.round(seconds * 1000);
+  const [hours, minutes, rest] = [Math.floor(thousandths / 3600000), Math.floor(thousandths / 60000) % 60, thousandths % 60000];
+  const two = (n) => String(n).padStart(2, "0");
+  return `${two(hours)}:${two(minutes)}:${two(Math.floor(rest / 1000))}.${String(rest % 1000).padStart(3, "0")}`;
+}
+
 /** 0:12–0:24. */
 export function span([start, end], tenths = false) {
   return `${clock(start, tenths)}–${clock(end, tenths)}`;
