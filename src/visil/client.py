@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NotRequired, TypedDict, cast
 from urllib.error import HTTPError, URLError
@@ -80,6 +80,8 @@ class Hit(TypedDict):
     missing: bool
     note: str
     """What else there is to say: that it has the same bytes, or why nothing can be told."""
+    references: list[dict[str, Any]]
+    """What it is called in banks."""
 
 
 class Found(TypedDict):
@@ -87,6 +89,7 @@ class Found(TypedDict):
 
     query: dict[str, Any]
     hits: list[Hit]
+    job: NotRequired[str]
 
 
 class Progress(TypedDict):
@@ -103,7 +106,7 @@ class Job(TypedDict):
     """Long work on the server."""
 
     id: str
-    kind: Literal["search", "compare", "duplicates", "add"]
+    kind: Literal["search", "batch", "compare", "duplicates", "add"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     title: str
     progress: Progress
@@ -206,12 +209,24 @@ class Client:
         file: str | os.PathLike[str] | None = None,
         k: int = 20,
         progress: OnJob | None = None,
+        **filters: Any,
     ) -> Found:
-        """What in the collection shares footage with a video: one that the server knows, or a file from here."""
+        """What in the collection shares footage with a video: one that the server knows, or a file from here.
+
+        ``filters`` are those of the call: ``verdict``, ``min_confidence``, ``reference``, ``added_since``, ``bank``.
+        """
         if (ref is None) == (file is None):
             raise UsageError("search for a ref or for a file")
         asked = dict(ref) if ref is not None else {"upload": self.upload(cast("str", file))}
-        return cast(Found, self._done("search", {**asked, "k": k}, progress))
+        return cast(Found, self._done("search", {**asked, "k": k, **filters}, progress))
+
+    def batch(
+        self, refs: Sequence[Ref], *, k: int = 20, progress: OnJob | None = None, **filters: Any
+    ) -> list[dict[str, Any]]:
+        """A search for each of many videos: what :meth:`search` gives, or an ``error`` in its place."""
+        asked = {"queries": [dict(ref) for ref in refs], "k": k, **filters}
+        found: list[dict[str, Any]] = self._done("batches", asked, progress)["results"]
+        return found
 
     def compare(self, query: Ref, target: Ref, *, progress: OnJob | None = None) -> dict[str, Any]:
         """How two videos relate, with the addresses of their matrices."""

@@ -271,3 +271,20 @@ def test_judgements_that_cannot_be_meant(index: visil.Index, videos: Path, run: 
     assert "same as itself" in run("judge", index.folder, cat, cat, "same").line
     assert "not 'perhaps'" in run("judge", index.folder, cat, cut, "perhaps").line
     assert "holds no video" in run("judge", index.folder, cat, "ffffffff", "same").line
+
+
+def test_a_search_may_look_among_some(
+    index: visil.Index, videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = next(index.catalogue.videos())
+    everything = index.search(query.id, k=100)
+    some = {hit.id for hit in everything[1::2]}
+    assert [hit.id for hit in index.search(query.id, k=100, among=some)] == [
+        hit.id for hit in everything if hit.id in some
+    ]
+    assert index.search(query.id, among=set()) == index.search(query.id, among={"nothing"}) == []
+    monkeypatch.setattr("visil.collection.index.CANDIDATES", 1)  # too many to compare them all
+    best = index.search(query.id, k=1, among={*some, query.id, *(hit.id for hit in everything)})
+    assert best[0].id == query.id
+    with pytest.raises(visil.UsageError, match="among"):
+        index.search(query.id, among=some, exhaustive=True)

@@ -54,13 +54,22 @@ def serve(
             help="Believe a proxy at this address, or in this network, who asks (X-Forwarded-For); again for more.",
         ),
     ] = None,
+    webhook_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--webhook-host",
+            metavar="HOST",
+            help="A host, or HOST:PORT, that callers may have told when a job is over; again for more.",
+        ),
+    ] = None,
     ray: RayAddress = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     device: Device = None,
 ) -> None:
     """Look at a collection in the browser: search, compare, find duplicates, add. Stop with Ctrl-C."""
     choose_device(device)
-    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
+    needed = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
             f"`visil serve` needs {' and '.join(missing)}, not installed here: pip install 'visil[serve]'"
@@ -73,7 +82,14 @@ def serve(
     if token_file is not None:
         token, tokens = None, _read_tokens(token_file)
     settings = settle(
-        index, host=host, port=port, roots=root or [], token=token, tokens=tokens, proxies=proxy_headers or []
+        index,
+        host=host,
+        port=port,
+        roots=root or [],
+        token=token,
+        tokens=tokens,
+        proxies=proxy_headers or [],
+        webhook_hosts=webhook_host or [],
     )
     made = not tokens and token is None
     from visil.web.server import Server

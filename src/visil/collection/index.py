@@ -289,16 +289,22 @@ class Index:
         first_look: int | None = None,
         min_confidence: float = 0.0,
         verdicts: Collection[str] | None = None,
+        among: Collection[str] | None = None,
     ) -> Hits:
         """The ``k`` videos of the collection that share most with a query: a file, an id, or features.
 
         Likely ones are compared; ``exhaustive``: all. With ``first_look`` all are looked at by the signs of their
         vectors, and so many of them compared, which are the most alike. Hits that are less sure than
-        ``min_confidence``, or have none of the ``verdicts``, are left out, and others take their places. A video with
-        the query's bytes is a copy, whatever it shows.
+        ``min_confidence``, or have none of the ``verdicts``, are left out, and others take their places. With
+        ``among`` only videos with these ids are looked at: all of them, if they are few. A video with the query's bytes
+        is a copy, whatever it shows.
         """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
+        if among is not None and (exhaustive or first_look is not None):
+            raise UsageError(
+                "videos to look among are compared without a first look, and are few or likely ones"
+            )
         _check_confidence(min_confidence)
         if verdicts is not None:
             first = self.search(
@@ -306,6 +312,7 @@ class Index:
                 exhaustive=exhaustive,
                 first_look=first_look,
                 min_confidence=min_confidence,
+                among=among,
             )
             return Hits([hit for hit in first if hit.verdict in verdicts][:k], first.note)
         check_first_look(first_look)
@@ -326,13 +333,14 @@ class Index:
                 )
                 numbers = [number for *_, number in best[:first_look]]
             else:
-                (votes,) = self.parts.vote([Probes.of(features)], max(CANDIDATES, 4 * k))
-                numbers = [vote.number for vote in votes]
+                numbers = self._likely(features, max(CANDIDATES, 4 * k), among)
             chosen = self.parts.by_place(numbers)
             asked = {place: (features, common, some, k) for place, some in chosen.items()}
             answers = list(connection.some("compare", asked).values())
         # While shards are rebalanced, a video may be in two of them.
         found = {hit.id: hit for hits in answers for hit in hits}
+        if own is not None and among is not None and own.id not in among:
+            own = None
         if own is not None and own.id not in found:
             alone = {
                 place: (features, common, some) for place, some in self.parts.by_place([own.number]).items()
@@ -345,6 +353,18 @@ class Index:
 
         sure = [self._where_it_is(hit) for hit in nearest if hit.confidence >= min_confidence]
         return Hits(sure, too_little(query=features))
+
+    def _likely(self, features: VideoFeatures, count: int, among: Collection[str] | None) -> list[int]:
+        """Numbers of the videos, ``among`` some or all, that a query is compared with."""
+        if among is None:
+            (votes,) = self.parts.vote([Probes.of(features)], count)
+            return [vote.number for vote in votes]
+        known = [video.number for name in set(among) if (video := self.catalogue.video(name)) is not None]
+        if len(known) <= count:
+            return known
+        allowed = set(known)
+        (votes,) = self.parts.vote([Probes.of(features)], len(self))
+        return [vote.number for vote in votes if vote.number in allowed][:count]
 
     def _where_it_is(self, hit: Hit) -> Hit:
         """A hit with a file that is there; marked as missing where there is none."""

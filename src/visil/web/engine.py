@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -209,6 +209,10 @@ class Teller:
         if news is not None:
             self._send({**news, "finished": finished})
 
+    def silent(self) -> Teller:
+        """For a part of the work, which tells nothing, and is cancelled with the whole."""
+        return _Part(self)
+
     def pending(self, files: list[str]) -> None:
         """Files that are about to be worked on."""
         for start in range(0, len(files), 1000):
@@ -220,9 +224,12 @@ class Teller:
         for stop in list(self._stops):
             stop()
 
-    @contextmanager
-    def ending(self, stop: Callable[[], None]) -> Iterator[None]:
+    def ending(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
         """While this is waited for, ``stop`` is called when the work is cancelled."""
+        return self._ending(stop)
+
+    @contextmanager
+    def _ending(self, stop: Callable[[], None]) -> Iterator[None]:
         self._stops.append(stop)
         if self.cancelled:  # before there was anything to stop
             stop()
@@ -230,6 +237,19 @@ class Teller:
             yield
         finally:
             self._stops.remove(stop)
+
+
+class _Part(Teller):
+    def __init__(self, whole: Teller) -> None:
+        super().__init__(lambda _: None)
+        self._whole = whole
+
+    def __call__(self, done: int, total: int | None, unit: str, *, finished: str | None = None) -> None:  # noqa: ARG002
+        if self._whole.cancelled:
+            raise KeyboardInterrupt
+
+    def ending(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
+        return self._whole.ending(stop)
 
 
 class Engine:

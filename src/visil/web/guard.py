@@ -30,7 +30,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-FILES = {"/api/uploads"}
+FILES = {"/api/uploads", "/api/search"}
 """Calls whose body may be a file: whoever takes it in bounds it."""
 LOOKS = ("GET", "HEAD", "OPTIONS")
 LOCAL = "local"

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -23,12 +24,12 @@ from visil.web.problems import Problem
 from visil.web.settings import Settings
 from visil.web.state import CLIPS, Job, JobStore, StateFolder
 
-UNITS = {"search": "frames", "compare": "frames", "duplicates": "videos", "add": "files"}
+UNITS = {"search": "frames", "compare": "frames", "batch": "videos", "duplicates": "videos", "add": "files"}
 HEARTBEAT_S = 15.0
 SAVE_EVERY_S = 2.0
 
-Lane = Literal["videos", "files", "long"]
-LANES: tuple[Lane, ...] = ("videos", "files", "long")
+Lane = Literal["videos", "files", "batches", "long"]
+LANES: tuple[Lane, ...] = ("videos", "files", "batches", "long")
 Ended = Callable[[Job], None]
 
 
@@ -113,6 +114,15 @@ class Jobs:
             await self._end(found, "cancelled")
         elif found.state == "running" and job in self._running:
             self._running[job].interrupt(job)
+        return found
+
+    async def over(self, job: str, seconds: float) -> Job:
+        """A job once it is over, or as it is after so many seconds."""
+        until = time.monotonic() + seconds
+        while not (found := self.get(job)).over and (left := until - time.monotonic()) > 0:
+            async with self._changed:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), left)
         return found
 
     def check_listeners(self) -> None:
@@ -226,6 +236,8 @@ class Jobs:
 
 def lane_of(job: Job) -> Lane:
     """Where a job waits for its turn."""
+    if job.kind == "batch":
+        return "batches"
     if job.kind not in ("search", "compare"):
         return "long"
     refs = [job.request[name] for name in ("query", "target") if name in job.request]

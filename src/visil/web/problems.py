@@ -18,6 +18,7 @@ logger = logging.getLogger("visil")
 PROBLEM = "application/problem+json"
 
 SCHEMA = {
+    "title": "Problem",
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -37,7 +38,7 @@ EXAMPLE = {
 RESPONSES: dict[int | str, dict[str, Any]] = {
     kind: {
         "description": "What went wrong, in a sentence.",
-        "content": {PROBLEM: {"schema": SCHEMA, "example": EXAMPLE}},
+        "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": EXAMPLE}},
     }
     for kind in ("4XX", "5XX")
 }

@@ -13,6 +13,12 @@ def with_videos(service: Service, kind: str, result: dict[str, Any]) -> dict[str
     match kind:
         case "search":
             return {"query": result["query"], "hits": _hits(service.library, result["hits"])}
+        case "batch":
+            one = [
+                {**found, "hits": _hits(service.library, found["hits"])} if "hits" in found else found
+                for found in result["results"]
+            ]
+            return {"results": one}
         case "compare":
             return with_addresses(result)
         case "duplicates":

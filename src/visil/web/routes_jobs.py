@@ -1,4 +1,4 @@
-"""Calls that start jobs and follow them, calls about what came of them, and what people say of pairs."""
+"""Calls that follow jobs, calls about what came of them, and what people say of pairs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
-from visil.errors import UsageError, printable
+from visil.errors import UsageError
 from visil.web import shapes
+from visil.web import shapes_search as searching
 from visil.web.ask import ask
 from visil.web.jobs import as_dict
 from visil.web.library import NO_VIDEO
@@ -21,6 +22,8 @@ from visil.web.service import Service, caller, who
 from visil.web.sources import source
 
 Matrix = Literal["frame_matrix", "output_matrix"]
+LISTS = {"search": "hits", "batch": "results", "duplicates": "groups", "add": "failed"}
+"""What is long in the result of a job."""
 LASTING = {"Cache-Control": "private, max-age=86400"}
 """What belongs to one comparison never changes."""
 
@@ -40,60 +43,8 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 
 
 def routes(service: Service) -> APIRouter:
-    """Search, compare, duplicates and add; jobs, judgements and the pictures of comparisons."""
+    """Jobs, judgements and the pictures of comparisons."""
     router = APIRouter(prefix="/api", responses=RESPONSES)
-
-    @router.post(
-        "/search", response_model=shapes.Started, status_code=202, tags=["work"], summary="Search for a video"
-    )
-    async def search(body: shapes.SearchRequest, request: Request) -> dict[str, Any]:
-        service.searches.take(caller(request))
-        query = await service.resolve(body)
-        job = service.submit(
-            request, "search", f"Search for {query['name']}", {"query": query, "k": body.k}, query
-        )
-        return {"job": as_dict(job)}
-
-    @router.post(
-        "/compare",
-        response_model=shapes.Started,
-        status_code=202,
-        tags=["work"],
-        summary="Compare two videos",
-    )
-    async def compare(body: shapes.CompareRequest, request: Request) -> dict[str, Any]:
-        service.searches.take(caller(request))
-        query, target = await service.resolve(body.query), await service.resolve(body.target)
-        asked = {
-            "query": query,
-            "target": target,
-            "comparison": service.state.new_comparison(service.settings.limits),
-        }
-        title = f"Compare {query['name']} with {target['name']}"
-        return {"job": as_dict(service.submit(request, "compare", title, asked, query, target))}
-
-    @router.post(
-        "/add", response_model=shapes.Started, status_code=202, tags=["work"], summary="Add a file or folder"
-    )
-    async def add(body: shapes.AddRequest, request: Request) -> dict[str, Any]:
-        service.long_jobs.take(caller(request))
-        if not service.index.writable:
-            raise Problem(403, "This collection cannot be written to: it is open for looking only.")
-        real = await service.look_up(service.roots.resolve, body.path)
-        asked = {"path": os.fspath(real), "roots": [os.fspath(root) for root in service.roots.folders]}
-        return {"job": as_dict(service.submit(request, "add", f"Add {printable(os.fspath(real))}", asked))}
-
-    @router.post(
-        "/duplicates",
-        response_model=shapes.Started,
-        status_code=202,
-        tags=["work"],
-        summary="Look for duplicates",
-    )
-    async def find(body: shapes.DuplicatesRequest, request: Request) -> dict[str, Any]:
-        service.long_jobs.take(caller(request))
-        asked = {"min_confidence": body.min_confidence}
-        return {"job": as_dict(service.submit(request, "duplicates", "Look for duplicates", asked))}
 
     @router.get(
         "/jobs", response_model=shapes.Jobs, tags=["jobs"], summary="A page of the jobs, newest first"
@@ -116,7 +67,7 @@ def routes(service: Service) -> APIRouter:
         return await service.look_up(page)
 
     @router.get(
-        "/jobs/{job}", response_model=shapes.JobWithResult, tags=["jobs"], summary="A job, and its result"
+        "/jobs/{job}", response_model=searching.JobWithResult, tags=["jobs"], summary="A job, and its result"
     )
     async def one(job: str) -> dict[str, Any]:
         def read() -> dict[str, Any]:
@@ -126,6 +77,27 @@ def routes(service: Service) -> APIRouter:
                 result = service.jobs.store.result(found.id)
                 told["result"] = None if result is None else with_videos(service, found.kind, result)
             return told
+
+        return await service.look_up(read)
+
+    @router.get(
+        "/jobs/{job}/results",
+        response_model=searching.ResultPage,
+        tags=["jobs"],
+        summary="A page of a long result: hits, results of a batch, groups, or files that failed",
+    )
+    async def results(
+        job: str,
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    ) -> dict[str, Any]:
+        def read() -> dict[str, Any]:
+            found = service.jobs.get(job)
+            result = service.jobs.store.result(found.id) if found.state == "done" else None
+            if result is None or found.kind not in LISTS:
+                raise Problem(404, "That job has no list of results, or none yet.")
+            items = with_videos(service, found.kind, result)[LISTS[found.kind]]
+            return {"total": len(items), "offset": offset, "items": items[offset : offset + limit]}
 
         return await service.look_up(read)
 

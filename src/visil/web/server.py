@@ -16,13 +16,16 @@ from starlette.types import ASGIApp, Scope
 from visil import __version__
 from visil.errors import UsageError
 from visil.web import (
+    openapi,
     problems,
+    routes_banks,
     routes_jobs,
     routes_library,
     routes_matches,
     routes_review,
     routes_session,
     routes_videos,
+    routes_work,
 )
 from visil.web.connections import Connections
 from visil.web.guard import Guard
@@ -122,7 +125,9 @@ def make_app(service: Service) -> ASGIApp:
         lifespan=lifespan,
     )
     problems.install(app)
-    for part in (routes_session, routes_videos, routes_jobs, routes_library, routes_matches, routes_review):
+    openapi.install(app)
+    parts = (routes_session, routes_videos, routes_work, routes_jobs, routes_library, routes_matches)
+    for part in (*parts, routes_review, routes_banks):
         app.include_router(part.routes(service))
 
     @app.get("/", include_in_schema=False)

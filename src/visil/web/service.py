@@ -15,6 +15,7 @@ from fastapi import Request
 from visil.collection import Index
 from visil.errors import printable
 from visil.web.access import AccessStore
+from visil.web.banks import Banks
 from visil.web.callers import Caller, Rate, Tokens
 from visil.web.copies import SmallCopies
 from visil.web.decisions import DecisionStore
@@ -28,6 +29,7 @@ from visil.web.settings import Settings
 from visil.web.shapes import Ref
 from visil.web.state import Job, StateFolder
 from visil.web.uploads import Uploads
+from visil.web.webhooks import Webhooks
 
 T = TypeVar("T")
 
@@ -42,11 +44,13 @@ class Service:
         """For what people change: verdicts and removals. It never loads the model."""
         self.state = StateFolder(settings.index)
         self.access = AccessStore(self.state.access, limits.audit_s)
+        self.banks = Banks(self.state.banks)
         self.library = Library(self.index)
         self.roots = Roots(settings.roots)
         self.jobs = Jobs(settings, self.state, self.library)
         self.decisions = DecisionStore(self.state.decisions)
         self.review = Review(self.library, self.jobs.store, self.decisions)
+        self.webhooks = Webhooks(settings.webhook_hosts, self.jobs.store)
         self.uploads = Uploads(self.state.uploads, limits)
         self.pictures = Pictures(self.state.pictures, limits)
         self.copies = SmallCopies(self.state.copies, self.jobs.reports)
@@ -63,8 +67,9 @@ class Service:
 
     async def start(self) -> None:
         """Begin to work."""
-        self.jobs.on_end.append(lambda job: self.uploads.release(job.id))
+        self.jobs.on_end += [lambda job: self.uploads.release(job.id), self.webhooks.over]
         self.jobs.start()
+        self.webhooks.start()
         self._tasks = [asyncio.create_task(self.uploads.watch())]
 
     async def stop(self) -> None:
@@ -72,11 +77,13 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.webhooks.stop()
         await self.jobs.stop()
         self.pictures.close()
         self.library.close()
         self.decisions.close()
         self.access.close()
+        self.banks.close()
         self.index.close()
         self.state.close()
 

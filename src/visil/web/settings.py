@@ -111,6 +111,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     proxies: tuple[str, ...] = ()
     """Addresses and networks whose word on who asks (X-Forwarded-For) is believed."""
+    webhook_hosts: tuple[str, ...] = ()
+    """Hosts, or HOST:PORT, that may be told when a job is over."""
 
     @property
     def token(self) -> str | None:
@@ -138,6 +140,7 @@ def settle(
     tokens: Sequence[Token] = (),
     limits: Limits | None = None,
     proxies: Sequence[str] = (),
+    webhook_hosts: Sequence[str] = (),
 ) -> Settings:
     """Check what a user asked for. Where others than this machine can ask, there is a token, made if none is given.
 
@@ -171,4 +174,4 @@ def settle(
     if not known and (proxies or not is_loopback(host)):
         known = [Token("token", "admin", secrets.token_urlsafe(24))]
     place = (Path(os.path.abspath(index)), host, port, tuple(resolved))
-    return Settings(*place, tuple(known), limits or Limits(), tuple(proxies))
+    return Settings(*place, tuple(known), limits or Limits(), tuple(proxies), tuple(webhook_hosts))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from visil.web.tokens import Role
 
-Kind = Literal["search", "compare", "duplicates", "add"]
+Kind = Literal["search", "batch", "compare", "duplicates", "add"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 Said = Literal["same", "different"]
 Sort = Literal["name", "added", "duration", "size", "-name", "-added", "-duration", "-size"]
@@ -37,16 +37,6 @@ class Ref(Asked):
         if sum(one is not None for one in (self.upload, self.video, self.path)) != 1:
             raise ValueError("name one of upload, video and path")
         return self
-
-
-class SearchRequest(Ref):
-    """What to search for."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"examples": [{"video": ID, "k": 20}]}
-    )
-
-    k: Annotated[int, Field(ge=1, le=200)] = 20
 
 
 class CompareRequest(Asked):
@@ -208,12 +198,6 @@ class Job(BaseModel):
     finished: str | None
     error: str | None
     caller: str = Field(description="The name of the token that it was started with.")
-
-
-class JobWithResult(Job):
-    """A job, and what came of it once it is done."""
-
-    result: dict[str, Any] | None = None
 
 
 class Started(BaseModel):

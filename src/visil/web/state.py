@@ -17,10 +17,11 @@ from typing import Any
 
 from visil.collection.lock import can_write, lock_open_file
 from visil.errors import IndexFolderError, UsageError, os_reason, printable
+from visil.web import banks
 from visil.web.problems import Problem
 from visil.web.settings import Limits
 
-TABLE = """
+TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -33,8 +34,19 @@ CREATE TABLE IF NOT EXISTS jobs (
     finished REAL,
     error TEXT,
     caller TEXT NOT NULL DEFAULT ''
-)
+);
+CREATE TABLE IF NOT EXISTS keys (
+    caller TEXT NOT NULL,
+    key TEXT NOT NULL,
+    asked TEXT NOT NULL,
+    job TEXT NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (caller, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS webhooks (job TEXT PRIMARY KEY, url TEXT NOT NULL) WITHOUT ROWID;
 """
+KEYS_S = 24 * 3600.0
+"""Seconds for which an Idempotency-Key is known."""
 COLUMNS = "id, kind, state, title, request, progress, created, finished, error, caller"
 OVER = ("done", "failed", "cancelled")
 SAVED = "saved"
@@ -53,6 +65,7 @@ class StateFolder:
         self.folder = index / "serve" if can_write(index) else _in_cache(index)
         self.jobs = self.folder / "jobs.sqlite"
         self.access = self.folder / "access.sqlite"
+        self.banks = self.folder / banks.FILE
         self.decisions = self.folder / "review.sqlite"
         self.results = self.folder / "results"
         self.comparisons = self.folder / "comparisons"
@@ -147,7 +160,7 @@ class JobStore:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute(TABLE)
+            self._db.executescript(TABLES)
             if "caller" not in {row[1] for row in self._db.execute("PRAGMA table_info(jobs)")}:
                 self._db.execute("ALTER TABLE jobs ADD COLUMN caller TEXT NOT NULL DEFAULT ''")
         except sqlite3.DatabaseError as error:
@@ -206,6 +219,48 @@ class JobStore:
             )
             self._db.execute("UPDATE jobs SET state = 'waiting' WHERE state = 'running'")
         return self._select("WHERE state = 'waiting' ORDER BY number")
+
+    # ------------------------------------------------------------------ what callers asked for besides
+
+    def keep_key(self, caller: str, key: str, asked: str, job: str) -> None:
+        """The job that a caller's key has started, and what was asked for."""
+        with self._lock:
+            self._db.execute("DELETE FROM keys WHERE at < ?", (time.time() - KEYS_S,))
+            self._db.execute(
+                "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?)", (caller, key, asked, job, time.time())
+            )
+
+    def job_of_key(self, caller: str, key: str) -> tuple[str, str] | None:
+        """What was asked for with a key, and the job; None where it is not known."""
+        chosen = (caller, key, time.time() - KEYS_S)
+        with self._lock:
+            found = self._db.execute(
+                "SELECT asked, job FROM keys WHERE caller = ? AND key = ? AND at >= ?", chosen
+            ).fetchone()
+        return None if found is None else (found[0], found[1])
+
+    def keep_webhook(self, job: str, url: str) -> None:
+        """Where to send word when a job is over."""
+        with self._lock:
+            self._db.execute("INSERT OR REPLACE INTO webhooks VALUES (?, ?)", (job, url))
+
+    def webhook(self, job: str) -> str | None:
+        """Where that is; None: nowhere, or it was sent."""
+        with self._lock:
+            found = self._db.execute("SELECT url FROM webhooks WHERE job = ?", (job,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def webhooks(self) -> list[tuple[str, str]]:
+        """All of them, by job."""
+        with self._lock:
+            return self._db.execute("SELECT job, url FROM webhooks").fetchall()
+
+    def webhook_over(self, job: str) -> None:
+        """Word was sent, or cannot be."""
+        with self._lock:
+            self._db.execute("DELETE FROM webhooks WHERE job = ?", (job,))
+
+    # ------------------------------------------------------------------ results
 
     def result_file(self, job: str) -> Path:
         """Where the result of a job is."""

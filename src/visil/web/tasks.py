@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections import OrderedDict
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,18 @@ from visil.collection.selection import Selection
 from visil.compare.judge import identical, same_files
 from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
-from visil.errors import UsageError, VideoError, printable
+from visil.errors import UsageError, VideoError, VisilError, printable
 from visil.footage.proof import Prover
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
 from visil.web import evidence
+from visil.web.banks import FILE as BANKS
+from visil.web.banks import Banks
 from visil.web.comparison import attention_picture, how_it_came_about, in_words, keep_comparison
 from visil.web.decisions import read_decisions
 from visil.web.engine import Teller
 from visil.web.export import OnceFailed, export_html
+from visil.web.filters import Filters
 from visil.web.roots import Roots
 from visil.web.sandbox import Decoder, Decoders
 from visil.web.settings import MIB, Limits
@@ -65,7 +69,9 @@ class Tasks:
         """Carry out a request of the server's; large results go to a file and are named here."""
         match request["do"]:
             case "search":
-                return self.search(request["query"], int(request["k"]), tell)
+                return self.search(request["query"], int(request["k"]), Filters.of(request), tell)
+            case "batch":
+                return self.batch(request["queries"], int(request["k"]), Filters.of(request), tell)
             case "compare":
                 return self.compare(request["query"], request["target"], request["comparison"], tell)
             case "duplicates":
@@ -94,22 +100,40 @@ class Tasks:
 
     # ------------------------------------------------------------------ search and compare
 
-    def search(self, query: dict[str, Any], k: int, tell: Teller) -> dict[str, Any]:
+    def search(self, query: dict[str, Any], k: int, wanted: Filters, tell: Teller) -> dict[str, Any]:
         """What of the collection shares footage with a query, hits by id; a video is not a hit of itself."""
         features = self.features(query, tell)
         own = query["id"] if query["kind"] == "video" else None
         tell(0, None, "videos")
         assert self.model is not None  # loaded here, not by two threads at once
         with self._exact:
-            hits = self.index.search(features, k + (own is not None)) if len(self.index) else []
-        return {
-            "query": query_facts(query, features),
-            "hits": [
-                {**_without_path(hit.to_dict()), "in_words": in_words(hit.segments)}
+            hits = wanted.search(self.index, self.state / BANKS, features, k + (own is not None))
+        with closing(Banks(self.state / BANKS)) as banks:
+            told = [
+                {
+                    **_without_path(hit.to_dict()),
+                    "in_words": in_words(hit.segments),
+                    "references": banks.known_as(hit.id),
+                }
                 for hit in hits
                 if hit.id != own
-            ][:k],
-        }
+            ]
+        return {"query": query_facts(query, features), "hits": told[:k]}
+
+    def batch(self, queries: list[dict[str, Any]], k: int, wanted: Filters, tell: Teller) -> dict[str, Any]:
+        """A search for each of some queries; what is wrong with one is its answer, and the others go on."""
+        results: list[dict[str, Any]] = []
+        for done, query in enumerate(queries):
+            tell(done, len(queries), "videos")
+            try:
+                results.append(self.search(query, k, wanted, tell.silent()))
+            except VisilError as error:
+                if tell.cancelled:
+                    raise
+                named = {name: query[name] for name in ("kind", "id", "name")}
+                results.append({"query": named, "error": str(error)})
+        tell(len(queries), len(queries), "videos")
+        return {"results": results}
 
     def compare(
         self, query: dict[str, Any], target: dict[str, Any], comparison: str, tell: Teller

@@ -55,7 +55,7 @@ class Uploads:
     ) -> Uploaded:
         """Take in a file once its caller's turn has come; whatever goes wrong, nothing of it stays."""
         if length is not None and length > self.limits.upload_bytes:
-            raise self._too_large()
+            raise self.too_large()
         async with self.line.lane(caller):
             return await self._take(name, length, body)
 
@@ -154,7 +154,7 @@ class Uploads:
                 size += len(chunk)
                 self._under_way[key] = size
                 if size > limits.upload_bytes:
-                    raise self._too_large()
+                    raise self.too_large()
                 if size - checked > 16 * MIB:
                     checked = size
                     self._check_totals()
@@ -183,7 +183,8 @@ class Uploads:
             raise Problem(422, f"{name}: {error.reason}") from error
         return found
 
-    def _too_large(self) -> Problem:
+    def too_large(self) -> Problem:
+        """What is answered to a file that is."""
         most = self.limits.upload_bytes
         size = f"{most / 1e9:.1f} GB" if most >= 1e9 else f"{most / 1e6:.1f} MB"
         return Problem(

@@ -1,0 +1,60 @@
+"""Which hits of a search are wanted: by verdict, confidence, bank, mark, and when a video was added."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from visil.collection import Hit, Index
+from visil.collection.listing import Listing
+from visil.model.features import VideoFeatures
+from visil.web.banks import Banks
+
+CHOOSE_FROM = 200
+"""Hits that are looked at where each bank has a threshold of its own."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a caller asked for; by default everything."""
+
+    verdict: tuple[str, ...] = ()
+    min_confidence: float = 0.0
+    reference: bool = False
+    added_since: float | None = None
+    bank: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, request: dict[str, Any]) -> Self:
+        """As an engine is told of them."""
+        told = request.get("filters", {})
+        lists = {name: tuple(told.get(name) or ()) for name in ("verdict", "bank")}
+        return cls(**{**told, **lists})
+
+    def search(self, index: Index, banks: Path, features: VideoFeatures, k: int) -> list[Hit]:
+        """The best of those that are wanted."""
+        with closing(Banks(banks)) as opened:
+            least = opened.members(self.bank) if self.bank else None
+        among = self._among(index, least)
+        if not len(index) or (among is not None and not among):
+            return []
+        found = index.search(
+            features,
+            k if least is None else max(k, CHOOSE_FROM),
+            min_confidence=self.min_confidence,
+            verdicts=self.verdict or None,
+            among=among,
+        )
+        return [hit for hit in found if least is None or hit.confidence >= least[hit.id]][:k]
+
+    def _among(self, index: Index, members: dict[str, float] | None) -> set[str] | None:
+        """Ids of the videos that are looked at; None: all."""
+        sets = [] if members is None else [set(members)]
+        if self.reference:
+            sets.append({video.id for video in index.catalogue.videos() if video.reference})
+        if self.added_since is not None:
+            with closing(Listing(index.folder)) as listing:
+                sets.append({video.id for video in listing.videos() if video.added >= self.added_since})
+        return set.intersection(*sets) if sets else None

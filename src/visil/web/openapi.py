@@ -1,0 +1,105 @@
+"""The description of the API: FastAPI's, with who may call what, and the shapes that it cannot see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from visil.web.callers import COOKIE
+from visil.web.problems import PROBLEM, SCHEMA
+from visil.web.roles import OPEN, role_needed, starts_work
+from visil.web.shapes_search import SearchRequest
+
+VERSION = "/api/v1/"
+"""What every address begins with; ``/api/`` alone means the same."""
+
+SCHEMES: dict[str, Any] = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token that the server was started with. One that is open to its own machine needs none.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": "A cookie from /api/v1/login; calls that change something need X-Visil as well.",
+    },
+    "header": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Visil",
+        "description": "“1”, which no other web site can send; needed where no token is sent.",
+    },
+}
+ABOUT = (
+    "Searching, comparing, finding duplicates and adding are jobs: a call answers with the job, or with its result"
+    " where the caller waits. Errors are application/problem+json with a sentence for people. Roles: a reader looks and"
+    " searches, a reviewer also judges and decides, an admin also changes the collection."
+)
+
+
+def install(app: FastAPI) -> None:
+    """Let an app describe itself so."""
+    made: dict[str, Any] = {}
+
+    def described() -> dict[str, Any]:
+        if not made:
+            made.update(describe(app))
+        return made
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The description of an app's calls."""
+    said = get_openapi(
+        title=app.title, version=app.version, summary=app.summary, description=ABOUT, routes=app.routes
+    )
+    said["paths"] = {
+        path.replace("/api/", VERSION, 1): {
+            method: _call(method.upper(), path, operation) for method, operation in ways.items()
+        }
+        for path, ways in said["paths"].items()
+    }
+    shapes = said["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):  # ours are problems
+        shapes.pop(name, None)
+    search = SearchRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+    shapes |= {**search.pop("$defs", {}), "SearchRequest": search, "Problem": SCHEMA}
+    said["components"]["securitySchemes"] = SCHEMES
+    said["tags"] = [
+        {"name": name} for name in sorted({t for o in _operations(said) for t in o.get("tags", [])})
+    ]
+    return said
+
+
+def _call(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
+    """One call: named by what it does, with who may make it."""
+    operation["responses"] = {
+        status: answer
+        for status, answer in operation["responses"].items()
+        if status != "422" or PROBLEM in answer.get("content", {})
+    }
+    operation["operationId"] = _name(method, path)
+    if path in OPEN or not path.startswith("/api/"):
+        operation["security"] = [{}] if method == "GET" else [{"header": []}]
+        return operation
+    looks = method == "GET"
+    by_hand: list[dict[str, list[str]]] = [{"session": []}, {}] if looks or starts_work(method, path) else []
+    with_header: list[dict[str, list[str]]] = [] if looks else [{"session": [], "header": []}, {"header": []}]
+    operation["security"] = [{"token": []}, *with_header, *by_hand]
+    operation["x-role"] = role_needed(method, path)
+    return operation
+
+
+def _name(method: str, path: str) -> str:
+    """``get_jobs_job_events``: short, and the same in every version."""
+    words = path.removeprefix("/api/").replace("{", "").replace("}", "").replace(".", "_").replace("-", "_")
+    return f"{method.lower()}_{words.strip('/').replace('/', '_')}"
+
+
+def _operations(said: dict[str, Any]) -> list[dict[str, Any]]:
+    return [operation for ways in said["paths"].values() for operation in ways.values()]
