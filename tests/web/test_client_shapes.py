@@ -12,7 +12,7 @@ IN_RESULTS = {"Segment", "Hit", "Found"}
 GIVEN_AS_PLAIN_DICTS = {
     *("Session", "IndexFacts", "LimitFacts", "Entry", "Folder", "Upload", "Duplicates"),
     *("Started", "Jobs", "Judgement", "JudgementOnRecord", "Judgements"),
-    *("Audit", "AuditEntry"),
+    *("Audit", "AuditEntry", "Comparison"),
 }
 
 
