@@ -25,6 +25,7 @@ from visil.kernels.cpu_backbones import fast
 from visil.kernels.precision import Precision
 from visil.matching.blank import GROUND_LEFT_TO_READER, GROUND_SHARE, blank_frames
 from visil.matching.match import Match
+from visil.model.attention import BinaryCode
 from visil.model.backbones import Backbone, stage_maps
 from visil.model.backbones.folding import folded
 from visil.model.config import ViSiLConfig
@@ -144,7 +145,7 @@ class ViSiL(Network):
 
     def attention_weights(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """How much each region of each frame counts (Eq. 3): [T, R], in [0, 1]."""
-        if self.attention is None:
+        if self.attention is None or isinstance(self.attention, BinaryCode):
             raise ModelError(f"the model {self.config.name} has no attention")
         with torch.inference_mode():
             vectors = self.region_vectors(frames)

@@ -73,10 +73,6 @@ class BinaryCode(nn.Module):
         super().__init__()
         self.rotation = nn.Parameter(nn.init.orthogonal_(torch.empty(dim, dim)))
 
-    def weights(self, regions: Tensor) -> Tensor:
-        """All regions count alike: [..., 1]."""
-        return torch.ones_like(regions[..., :1])
-
     def forward(self, regions: Tensor) -> Tensor:
         """Codes of region vectors [..., C], as vectors."""
         rotated = F.normalize(regions, dim=-1) @ self.rotation

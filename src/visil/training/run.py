@@ -78,7 +78,7 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
             report = _nothing
         make_folder(config.out, "the output folder")
         teacher = _teacher(config, processes)
-        start = starting_model(config, None if teacher is None else teacher.config.sampling)
+        start = starting_model(config)
         model = start.model.to(processes.device)
         report(described(config, model.config))
         if config.reader.wanted and not config.frames.steps:

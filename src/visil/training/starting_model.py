@@ -29,19 +29,14 @@ class Start:
     """Whether its binary codes have yet to be turned so that signs lose least."""
 
 
-def starting_model(config: TrainConfig, sampling: Sampling | None = None) -> Start:
-    """The model of ``config.model``; parts that the model it starts from has in the same shape are taken over.
-
-    ``sampling`` is how it is to see frames, where that is not for ``config.model`` to say: as a teacher does.
-    """
+def starting_model(config: TrainConfig) -> Start:
+    """The model of ``config.model``; parts that the model it starts from has in the same shape are taken over."""
     wanted = config.model
     is_preset = wanted.start.lower().replace("_", "-") in PRESETS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a preset is untrained is why we are here
         base = load(wanted.start, backbone=wanted.backbone, backbone_weights=wanted.backbone_weights)
     settings = changed_config(config, base.config)
-    if sampling is not None:
-        settings = settings.replaced(sampling=replace(sampling, fps=config.data.fps or sampling.fps))
     model = ViSiL(settings, with_backbone=False)
     model.backbone, model.why_no_backbone = base.backbone, base.why_no_backbone
     for part in ("whitening", "attention", "comparator"):
@@ -111,6 +106,10 @@ def _adds_stages(base: ViSiL, stages: tuple[int, ...]) -> bool:
 
 
 def _sampling(config: TrainConfig, base: Sampling) -> Sampling:
+    """How frames are seen; by a student, as its teacher sees them."""
+    if config.loss.teacher is not None:
+        seen = load(config.loss.teacher).config.sampling
+        return replace(seen, fps=config.data.fps or seen.fps)
     side = config.model.side or base.crop
     return replace(
         base,

@@ -65,8 +65,10 @@ def keep_comparison(
         (fresh / f"{name}.bin").write_bytes(np.ascontiguousarray(matrix, "<f4").tobytes())
         (fresh / f"{name}.png").write_bytes(heat_png(matrix, low))
         described[name] = {"rows": int(matrix.shape[0]), "columns": int(matrix.shape[1])}
+    weighs = model.config.attention in ("context", "hidden")
     (fresh / "meta.json").write_text(
-        json.dumps({**described, **times, "refs": refs, "attention": model.attention is not None}), "utf-8"
+        json.dumps({**described, **times, "refs": refs, "attention": weighs}),
+        "utf-8",
     )
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(fresh, folder)

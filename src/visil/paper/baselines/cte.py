@@ -52,8 +52,8 @@ CODES = 64
 BITS = 8
 """Of each part of a code."""
 
-LEARNED_FROM = 1 << 17
-"""Frequencies that the words are learned from, at most."""
+LEARNED_FROM = 1 << 15
+"""Frequencies that the words are learned from, at most about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class CTE(ComparedSystem[Encoded]):
         self,
         videos: Sequence[VideoFeatures],
         *,
-        seed: int = 0,
+        seed: int = 0,  # noqa: ARG002
         triplets: TripletSource | None = None,  # noqa: ARG002
     ) -> None:
         """Learn the words of the codes."""
@@ -98,10 +98,9 @@ class CTE(ComparedSystem[Encoded]):
             return
         if not videos:
             raise UsageError("CTE learns its codes from at least one video, got none")
-        spectra = np.concatenate([_directions(spectrum_of(frame_vectors(video)))[0] for video in videos])
-        if len(spectra) > LEARNED_FROM:
-            spectra = spectra[np.random.default_rng(seed).choice(len(spectra), LEARNED_FROM, replace=False)]
-        self.quantiser_ = _quantiser(spectra, self.codes)
+        every = max(1, sum(map(len, videos)) // LEARNED_FROM)
+        spectra = [spectrum_of(frame_vectors(video))[::every] for video in videos]
+        self.quantiser_ = _quantiser(_directions(np.concatenate(spectra))[0], self.codes)
 
     def describe(self, video: VideoFeatures) -> Encoded:
         """The frame vectors, and their spectrum in codes."""

@@ -60,13 +60,13 @@ class DML(ComparedSystem[Tensor]):
     def learn(
         self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
     ) -> None:
-        """Train the embedding on video vectors of triplets, which are drawn once and shuffled every epoch."""
+        """Train the embedding on video vectors of triplets, drawn once and shuffled every epoch, where these are."""
         source = needed(triplets, self.name)
         mean = torch.stack([video_vector(checked(video)) for video in videos]).mean(dim=0)
-        drawn = torch.stack([_vectors(source) for _ in range(self.triplets)]).to(mean.device)
+        drawn = torch.stack([_vectors(source) for _ in range(self.triplets)])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = Embedding(mean, self.layers).to(mean.device)
+            network = Embedding(mean, self.layers).to(drawn.device)
         optimizer = torch.optim.Adam(
             network.parameters(), lr=self.learning_rate, weight_decay=WEIGHT_DECAY, foreach=True
         )
@@ -80,7 +80,7 @@ class DML(ComparedSystem[Tensor]):
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-        self.network_ = network.eval()
+        self.network_ = network.to(mean.device).eval()
 
     @torch.inference_mode()
     def describe(self, video: VideoFeatures) -> Tensor:

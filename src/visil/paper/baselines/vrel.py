@@ -67,28 +67,28 @@ class VReL(ComparedSystem[Tensor]):
     def learn(
         self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
     ) -> None:
-        """Train on positives hidden in negatives, and on negatives without them."""
+        """Train on positives hidden in negatives, and on negatives without them; where the triplets are."""
         source = needed(triplets, self.name)
-        first = checked(videos[0])
+        first, device = checked(videos[0]), source.draw().anchor.device
         rng = np.random.default_rng([seed, 1])
-        with torch.random.fork_rng(devices=[first.device] if first.is_cuda else []):
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
-            network = Relocalizer(first.shape[1] * first.shape[2], self.width).to(first.device)
+            network = Relocalizer(first.shape[1] * first.shape[2], self.width).to(device)
             optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, foreach=True)
             for _ in range(self.steps):
                 queries, targets, labels = [], [], []
                 for number in range(self.batch):
                     drawn = source.draw()
                     hidden = hide(drawn, rng) if number % 2 == 0 else (drawn.negative, None)
-                    queries.append(drawn.anchor.flatten(1).float().to(first.device))
-                    targets.append(hidden[0].flatten(1).float().to(first.device))
-                    labels.append(label(len(hidden[0]), hidden[1]).to(first.device))
+                    queries.append(drawn.anchor.flatten(1).float())
+                    targets.append(hidden[0].flatten(1).float())
+                    labels.append(label(len(hidden[0]), hidden[1]).to(device))
                 loss = localisation_loss(network.pairs(queries, targets), labels)
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)
                 optimizer.step()
-        self.network_ = network.eval()
+        self.network_ = network.to(first.device).eval()
 
     @torch.inference_mode()
     def describe(self, video: VideoFeatures) -> Tensor:
