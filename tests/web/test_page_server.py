@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from web.conftest import Running
+from web.page_axe import violations
 from web.page_steps import Open, says, until
 
 pytest_plugins = ["web.page_browser"]
@@ -35,3 +36,16 @@ def test_find_where_a_clip_was_reused(opened: Open, shared: Running, root: Path)
     page.evaluate("window.scrollTo(0, 0)")
     page.screenshot(path=SHOTS / "server-match.png", full_page=True)
     assert page.locator(".verdict").first.inner_text().startswith(("Copy", "Related"))
+
+
+def test_the_api_is_tried_on_its_page(opened: Open, shared: Running) -> None:
+    page = opened(None, f"{shared.url}/docs")
+    page.locator("summary", has_text="/api/v1/videos").first.click()
+    call = page.locator("details.call[open]")
+    call.get_by_label("q of GET /api/v1/videos", exact=True).fill("coffee")
+    call.get_by_role("button", name="Send").click()
+    says(page, '"name": "coffee.mp4"')
+    says(page, "200 OK")
+    says(page, "curl -X GET")
+    assert violations(page) == []
+    page.screenshot(path=SHOTS / "server-docs.png")

@@ -157,3 +157,12 @@ def test_files_of_tokens(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--proxy-headers"):
         settle(tmp_path / "i", proxies=["example.org"])
     assert settle(tmp_path / "i", proxies=["10.0.0.0/8"]).token is not None  # others may come through it
+
+
+def test_how_the_server_is_may_be_asked_from_its_own_machine_or_with_a_token(server: Running) -> None:
+    for place in ("healthz", "readyz", "metrics"):
+        url, there = f"{server.url}/{place}", {"X-Forwarded-For": "203.0.113.9"}
+        assert httpx.get(url).status_code == 200
+        is_problem(httpx.get(url, headers=there), 401)
+        there["Authorization"] = "Bearer a-long-token-of-the-crawler"
+        assert httpx.get(url, headers=there).status_code == 200

@@ -62,6 +62,12 @@ def serve(
             help="A host, or HOST:PORT, that callers may have told when a job is over; again for more.",
         ),
     ] = None,
+    access_log: Annotated[
+        str | None,
+        typer.Option(
+            "--access-log", metavar="FILE", help="A line of JSON for every request; - is standard error."
+        ),
+    ] = None,
     ray: RayAddress = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     device: Device = None,
@@ -90,6 +96,7 @@ def serve(
         tokens=tokens,
         proxies=proxy_headers or [],
         webhook_hosts=webhook_host or [],
+        access_log=access_log,
     )
     made = not tokens and token is None
     from visil.web.server import Server

@@ -32,6 +32,9 @@ HEADERS = {
 }
 FILES = {"/api/uploads", "/api/search"}
 """Calls whose body may be a file: whoever takes it in bounds it."""
+MONITORED = {"/healthz", "/readyz", "/metrics"}
+PASSED_ON = ("x-forwarded-for", "forwarded")
+"""Headers of a request that came through a proxy: the address is not the caller's."""
 LOOKS = ("GET", "HEAD", "OPTIONS")
 LOCAL = "local"
 """What a caller is called where there are no tokens."""
@@ -90,6 +93,8 @@ class Guard:
             urlsplit(f"//{host}").hostname or "" if _sane(host) else ""
         ):
             raise Problem(421, "This server answers to localhost and 127.0.0.1 only.")
+        if path in MONITORED:
+            return await self._monitor(scope, headers)
         if not path.startswith("/api/"):
             return None
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
@@ -128,6 +133,15 @@ class Guard:
         if cookie is None or token is None or self.access.logged_out(cookie.value):
             return None
         return Caller(token.name, token.role, address)
+
+    async def _monitor(self, scope: Scope, headers: dict[str, str]) -> Caller | None:
+        """Whoever asks from this machine itself may know how the server is; others need a token."""
+        address = scope["client"][0] if scope.get("client") else ""
+        passed_on = not self.settings.proxies and any(name in headers for name in PASSED_ON)
+        caller = await self.caller(scope, headers)
+        if caller is None and (passed_on or not is_loopback(address)):
+            raise Problem(401, "This server needs a token that it was started with.")
+        return caller
 
     def _bounded(self, receive: Receive, body: bytearray) -> Receive:
         """Bodies without a declared length are counted as they come, and all must come in time."""

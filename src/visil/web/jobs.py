@@ -48,6 +48,8 @@ class Jobs:
         self.on_end: list[Ended] = []
         self._queues: dict[Lane, asyncio.Queue[str]] = {lane: asyncio.Queue() for lane in LANES}
         self._live: dict[str, Job] = {}
+        self.ended: Counter[tuple[str, str]] = Counter()
+        """Jobs that are over since the server started, by kind and state."""
         self._running: dict[str, EngineLink] = {}
         self._changed = asyncio.Condition()
         self._tasks: list[asyncio.Task[None]] = []
@@ -106,6 +108,10 @@ class Jobs:
     def latest(self, limit: int, offset: int = 0, **chosen: str) -> list[Job]:
         """The newest first; see :meth:`visil.web.state.JobStore.latest`."""
         return [self._live.get(job.id, job) for job in self.store.latest(limit, offset, **chosen)]
+
+    def live(self) -> list[Job]:
+        """Those that are not over."""
+        return list(self._live.values())
 
     async def cancel(self, job: str) -> Job:
         """Stop a job; one that is over stays as it is."""
@@ -224,6 +230,7 @@ class Jobs:
         self._began.pop(job.id, None)
         self.store.put(job)
         self._live.pop(job.id, None)
+        self.ended[job.kind, state] += 1
         self.store.prune()
         for call in self.on_end:
             call(job)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, Response
-from fastapi.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
 
 from visil import __version__
 from visil.errors import UsageError
 from visil.web import (
+    assets,
+    monitoring,
     openapi,
     problems,
     routes_banks,
@@ -27,14 +26,12 @@ from visil.web import (
     routes_videos,
     routes_work,
 )
-from visil.web.connections import Connections
 from visil.web.guard import Guard
 from visil.web.service import Service
 from visil.web.settings import Settings
 
 GRACE_S = 3
 """Seconds that open connections have when the server stops."""
-STATIC = Path(__file__).parent / "static"
 
 
 class Server(uvicorn.Server):
@@ -48,7 +45,7 @@ class Server(uvicorn.Server):
         except BaseException:
             self.listening.close()
             raise
-        self.connections = Connections(settings.limits)
+        self.connections = self.service.connections
         super().__init__(
             uvicorn.Config(
                 make_app(self.service),
@@ -95,15 +92,6 @@ def _bound(settings: Settings) -> socket.socket:
     return listening
 
 
-class _Static(StaticFiles):
-    """The page's files, checked with the server each time: a new version is seen at once."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-
 def make_app(service: Service) -> ASGIApp:
     """The app over the parts of a server, which start and stop with it."""
 
@@ -130,9 +118,7 @@ def make_app(service: Service) -> ASGIApp:
     for part in (*parts, routes_review, routes_banks):
         app.include_router(part.routes(service))
 
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
-
-    app.mount("/static", _Static(directory=STATIC, check_dir=False))
-    return Guard(app, service.settings, service.tokens, service.access)
+    app.include_router(monitoring.routes(service))
+    app.include_router(assets.routes(assets.Assets()))
+    guarded = Guard(app, service.settings, service.tokens, service.access)
+    return monitoring.Monitor(guarded, service)

@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 
 import anyio
 from fastapi import Request
+from prometheus_client import CollectorRegistry
 
 from visil.collection import Index
 from visil.errors import printable
 from visil.web.access import AccessStore
 from visil.web.banks import Banks
 from visil.web.callers import Caller, Rate, Tokens
+from visil.web.connections import Connections
 from visil.web.copies import SmallCopies
 from visil.web.decisions import DecisionStore
 from visil.web.jobs import Jobs
@@ -54,6 +56,9 @@ class Service:
         self.uploads = Uploads(self.state.uploads, limits)
         self.pictures = Pictures(self.state.pictures, limits)
         self.copies = SmallCopies(self.state.copies, self.jobs.reports)
+        self.connections = Connections(limits)
+        self.registry = CollectorRegistry()
+        """Of this server: there may be several in a process."""
         self.searches = Rate(limits.searches_per_minute)
         self.sends = Rate(limits.uploads_per_minute)
         self.thumbnails = Rate(limits.pictures_per_minute)

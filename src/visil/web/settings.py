@@ -113,6 +113,8 @@ class Settings:
     """Addresses and networks whose word on who asks (X-Forwarded-For) is believed."""
     webhook_hosts: tuple[str, ...] = ()
     """Hosts, or HOST:PORT, that may be told when a job is over."""
+    access_log: str | None = None
+    """A file for a line of JSON a request; “-” is standard error."""
 
     @property
     def token(self) -> str | None:
@@ -141,6 +143,7 @@ def settle(
     limits: Limits | None = None,
     proxies: Sequence[str] = (),
     webhook_hosts: Sequence[str] = (),
+    access_log: str | None = None,
 ) -> Settings:
     """Check what a user asked for. Where others than this machine can ask, there is a token, made if none is given.
 
@@ -174,4 +177,6 @@ def settle(
     if not known and (proxies or not is_loopback(host)):
         known = [Token("token", "admin", secrets.token_urlsafe(24))]
     place = (Path(os.path.abspath(index)), host, port, tuple(resolved))
-    return Settings(*place, tuple(known), limits or Limits(), tuple(proxies), tuple(webhook_hosts))
+    return Settings(
+        *place, tuple(known), limits or Limits(), tuple(proxies), tuple(webhook_hosts), access_log
+    )
