@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import visil
 from visil.errors import UsageError
 from visil.video import frames_at
+from visil.web import library
 from visil.web.library import natural
 from visil.web.pictures import Pictures
 from visil.web.ranges import wanted
@@ -78,6 +82,30 @@ def test_failures_are_tried_again_or_removed_and_a_clip_comes_in(serve: Serve, r
     left = server.http.get("/api/videos").json()["videos"]
     assert [one["name"] for one in left] == ["cat.mp4", "my cut.mp4", "part of it.mkv"]
     is_problem(server.http.post("/api/videos/remove", json=gone), 404)
+
+
+def test_a_large_library_answers_while_it_is_read_again(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "QUICK_S", 0.0)  # as if reading took long
+    monkeypatch.setattr(library, "OFTEN_S", 0.0)
+    monkeypatch.setattr(library, "SHARE", 0)
+    with visil.Index(shutil.copytree(built, tmp_path / "all.visil")) as index:
+        lists = library.Library(index)
+
+        def names() -> list[str]:
+            return [entry.name for entry in lists.page(0, 10, state="ready")[1]]
+
+        assert names() == ["cat.mp4", "coffee.mp4", "part of it.mkv"]
+        gone = next(entry.id for entry in lists.page(0, 1, text="coffee")[1])
+        assert gone is not None
+        index.remove([gone])
+        lists.left([gone])
+        assert names() == ["cat.mp4", "part of it.mkv"]  # what this server took out, at once
+        index.remove([next(str(entry.id) for entry in lists.page(0, 1, text="part")[1])])
+        while names() != ["cat.mp4"]:  # what others took out, once it is read
+            time.sleep(0.01)
+        lists.close()
 
 
 def test_a_video_says_what_is_known_of_it(shared: Running, root: Path) -> None:

@@ -15,7 +15,7 @@ from visil.video.images import list_images
 DIGEST_BYTES = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """What tells cheaply that a file has not changed since it was last read."""
 

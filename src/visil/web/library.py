@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sqlite3
 import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,18 +28,23 @@ OFTEN_S = 0.5
 """Seconds for which a list is answered from memory without asking the catalogue, at the least."""
 SHARE = 5
 """Times as long as the last reading took that it is answered from memory, if that is longer."""
+QUICK_S = 0.3
+"""Seconds of reading that a list waits for; of a collection that takes longer, an older list is shown meanwhile."""
 MOST_READ = 100_000
 """Files whose content is remembered."""
 NO_VIDEO = "There is no such video in this collection."
 
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = re.compile(r"\d+")
 
 
-def natural(text: str) -> tuple[object, ...]:
-    """Sorts names as people count: 1, 2, 10."""
-    parts = _DIGITS.split(text.casefold())
-    numbers = (part.lstrip("0") for part in parts[1::2])
-    return tuple(one for pair in zip_longest(parts[::2], ((len(n), n) for n in numbers)) for one in pair)[:-1]
+def natural(text: str) -> str:
+    """What names are sorted by, as people count: 1, 2, 10."""
+    return _DIGITS.sub(_counted, text.casefold())
+
+
+def _counted(found: re.Match[str]) -> str:
+    number = found[0].lstrip("0")
+    return f"{len(number):03}{number}"
 
 
 def file_key(path: str) -> str:
@@ -49,14 +53,14 @@ def file_key(path: str) -> str:
 
 
 SORTS = {
-    "name": lambda entry: (entry.natural_name, entry.path),
+    "name": lambda entry: (natural(entry.name), entry.path),
     "added": lambda entry: (entry.added or 0.0, entry.path),
     "duration": lambda entry: (entry.duration or 0.0, entry.path),
     "size": lambda entry: (entry.bytes or 0, entry.path),
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LibraryEntry:
     """A video, or a file that is being added or could not be."""
 
@@ -73,20 +77,10 @@ class LibraryEntry:
     files: tuple[tuple[str, Stamp], ...] = ()
     """Every file that holds it, as it was when added."""
 
-    @cached_property
+    @property
     def name(self) -> str:
         """The file's name, fit to print."""
         return printable(os.path.basename(self.path) or self.path)
-
-    @cached_property
-    def natural_name(self) -> tuple[object, ...]:
-        """What it is sorted by."""
-        return natural(self.name)
-
-    @cached_property
-    def found_by(self) -> str:
-        """What a filter looks through."""
-        return self.path.casefold()
 
     def there(self) -> Iterator[tuple[str, Stamp, bool]]:
         """Files that may still be what was added: path, stamp as it is now, whether that has not changed."""
@@ -132,9 +126,28 @@ class Snapshot:
     def order(self, sort: str) -> list[LibraryEntry]:
         """All entries in one order."""
         if sort not in self.orders:
-            entries = sorted(self.entries, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
-            self.orders[sort] = entries
+            self.orders[sort] = _sorted(self.entries, sort)
         return self.orders[sort]
+
+    def without(self, videos: Iterable[str], paths: Iterable[str]) -> Snapshot:
+        """The same after some videos and failed files have left."""
+        gone = {id(self.by_id[video]) for video in videos if video in self.by_id}
+        gone |= {id(self.by_path[path]) for path in paths if path in self.by_path}
+
+        def left(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
+            return [entry for entry in entries if id(entry) not in gone]
+
+        return Snapshot(
+            self.version,
+            left(self.entries),
+            {name: entry for name, entry in self.by_id.items() if id(entry) not in gone},
+            {path: entry for path, entry in self.by_path.items() if id(entry) not in gone},
+            {sort: left(entries) for sort, entries in self.orders.items()},
+        )
+
+
+def _sorted(entries: Iterable[LibraryEntry], sort: str) -> list[LibraryEntry]:
+    return sorted(entries, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
 class Library:
@@ -146,12 +159,16 @@ class Library:
         self._listing = Listing(index.folder)
         self._snapshot: Snapshot | None = None
         self._due = 0.0
+        self._took = 0.0
+        self._closed = False
+        self._left: list[tuple[list[str], list[str]]] = []
         self._reading = threading.Lock()
         self._working: dict[str, None] = {}
         self._read: dict[tuple[str, Stamp], str] = {}
 
     def close(self) -> None:
         """Let go of the files."""
+        self._closed = True
         self._listing.close()
 
     def working(self, *, begin: Iterable[str] = (), end: Iterable[str] = (), clear: bool = False) -> None:
@@ -165,18 +182,17 @@ class Library:
     def page(
         self, offset: int, limit: int, sort: str = "name", text: str = "", state: State | None = None
     ) -> tuple[int, list[LibraryEntry]]:
-        """How many there are in all, and some of them."""
+        """How many there are in all, and some of them; files that are being added come first."""
         snapshot = self.snapshot()
         entries = snapshot.order(sort)
         if self._working and state in (None, "working"):
             more = [LibraryEntry(path, "working") for path in self._working if path not in snapshot.by_path]
-            key = SORTS[sort.removeprefix("-")]
-            entries = sorted([*more, *entries], key=key, reverse=sort.startswith("-"))
+            entries = [*_sorted(more, sort), *entries]
         if state is not None:
             entries = [entry for entry in entries if entry.state == state]
         if text:
             wanted = text.casefold()
-            entries = [entry for entry in entries if wanted in entry.found_by]
+            entries = [entry for entry in entries if wanted in entry.path.casefold()]
         return len(entries), entries[offset : offset + limit]
 
     def entry(self, video: str) -> LibraryEntry:
@@ -212,22 +228,59 @@ class Library:
         return self._read[path, stamp] == video
 
     def snapshot(self) -> Snapshot:
-        """The collection as it is, or was a moment ago while it keeps changing."""
+        """The collection as it is, or was a moment ago while it keeps changing.
+
+        A large one takes seconds to read: whoever asks meanwhile gets the one before.
+        """
         kept = self._snapshot
         if kept is not None and (time.monotonic() < self._due or kept.version == self._listing.version()):
             return kept
-        with self._reading:
-            if self._snapshot is not kept and self._snapshot is not None:
-                return self._snapshot
-            began = time.monotonic()
-            self._snapshot = fresh = self._read_all()
-            took = time.monotonic() - began
-            self._due = time.monotonic() + max(OFTEN_S, SHARE * took)
-            return fresh
+        if kept is None or self._took < QUICK_S:
+            with self._reading:
+                if self._snapshot is not kept and self._snapshot is not None:
+                    return self._snapshot
+                return self._renew()
+        self.read_behind()
+        return kept
+
+    def read_behind(self) -> None:
+        """Begin to read the catalogue, unless someone does; nobody waits."""
+        if self._reading.acquire(blocking=False):
+            threading.Thread(target=self._read_and_release, daemon=True).start()
+
+    def _read_and_release(self) -> None:
+        try:
+            self._renew()
+        except sqlite3.Error:
+            if not self._closed:
+                raise
+        finally:
+            self._reading.release()
+
+    def _renew(self) -> Snapshot:
+        """Read everything, and sort it as it was asked for before; the caller holds the lock."""
+        began = time.monotonic()
+        self._left.clear()
+        kept, fresh = self._snapshot, self._read_all()
+        for videos, paths in self._left:  # while it was read
+            fresh = fresh.without(videos, paths)
+        for sort in () if kept is None else tuple(kept.orders):
+            fresh.order(sort)
+        self._snapshot = fresh
+        self._took = time.monotonic() - began
+        self._due = time.monotonic() + max(OFTEN_S, SHARE * self._took)
+        return fresh
 
     def read_again(self) -> None:
         """Read the catalogue next time: this server itself has changed something."""
         self._due = 0.0
+
+    def left(self, videos: Iterable[str] = (), paths: Iterable[str] = ()) -> None:
+        """Videos and failed files that were taken out just now: no list shows them any more."""
+        videos, paths = list(videos), list(paths)
+        self._left.append((videos, paths))
+        if self._snapshot is not None:
+            self._snapshot = self._snapshot.without(videos, paths)
 
     def _read_all(self) -> Snapshot:
         version = self._listing.version()

@@ -60,6 +60,7 @@ def routes(service: Service) -> APIRouter:
                 service.index.remove(body.videos)
             if failed:
                 service.index.forget_files(failed)
+            service.library.left(body.videos, failed)
 
         await service.change(take_out)
 

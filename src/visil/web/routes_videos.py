@@ -109,6 +109,7 @@ def _videos(service: Service) -> APIRouter:
             if service.index.catalogue.video(video) is None or not service.index.catalogue.has(video):
                 raise Problem(404, NO_VIDEO)
             service.index.remove([video])
+            service.library.left([video])
 
         await service.change(take_out)
 

@@ -75,6 +75,7 @@ class Service:
         self.jobs.on_end += [lambda job: self.uploads.release(job.id), self.webhooks.over]
         self.jobs.start()
         self.webhooks.start()
+        self.library.read_behind()
         self._tasks = [asyncio.create_task(self.uploads.watch())]
 
     async def stop(self) -> None:
