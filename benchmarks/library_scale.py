@@ -66,7 +66,7 @@ def measured(url: str, videos: int) -> dict[str, object]:
     for name, asked in LISTS.items():
         settings = asked.format(middle=videos // 2, last=videos - PAGE)
         row[name] = statistics.median(_ms(f"{url}/api/videos?limit={PAGE}&{settings}") for _ in range(TIMES))
-    client.remove(client.videos(limit=1)["videos"][0]["id"])
+    client.remove(str(client.videos(limit=1)["videos"][0]["id"]))
     row["after a change"] = _ms(f"{url}/api/videos?limit={PAGE}")
     return row
 

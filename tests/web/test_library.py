@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import time
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_a_large_library_answers_while_it_is_read_again(
         assert names() == ["cat.mp4", "part of it.mkv"]  # what this server took out, at once
         index.remove([next(str(entry.id) for entry in lists.page(0, 1, text="part")[1])])
         while names() != ["cat.mp4"]:  # what others took out, once it is read
-            time.sleep(0.01)
+            sleep(0.01)
         lists.close()
 
 

@@ -111,6 +111,7 @@ class Comparison {
     this.judge = h("div", {});
     return h("section", { class: "sheet summary", "aria-label": "Result" },
       h("div", {}, h("p", { class: "big" }, capital(found.in_words || shares(found.segments)), found.segments.length > 0 && [" of ", bdi(found.target.name)]), verdict(found),
+        found.note && h("p", { class: "note" }, capital(found.note)),
         h("p", { class: "faint" }, `Score ${found.score.toFixed(2)} of 1`)),
       h("div", {}, evidence(found), this.judge));
   }
