@@ -75,6 +75,12 @@ def tables(
         ),
     ] = None,
     recipe: RecipeName = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="With --dataset: keep no features, score each video for all rows as it passes."
+        ),
+    ] = False,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="A toy: what learns is trained for minutes; the table says so."),
@@ -139,6 +145,8 @@ def tables(
         raise UsageError(
             "--training and --ids go with --dataset: the built-in benchmark holds out videos itself"
         )
+    if dataset is None and stream:
+        raise UsageError("--stream goes with --dataset: the built-in benchmark is small")
     if training_annotations is not None and training is None:
         raise UsageError("--training-annotations are those of --training: give both")
     base = recipe or "paper"
@@ -158,6 +166,7 @@ def tables(
         model=model or [],
         base=base,
         quick=quick,
+        stream=stream,
         backbone=backbone or ("efficientnet-lite0" if quick else "resnet50"),
         backbone_weights=backbone_weights,
         i3d_weights=i3d_weights,
@@ -209,6 +218,7 @@ class _Options:
     model: list[str]
     base: str
     quick: bool
+    stream: bool
     backbone: str
     backbone_weights: Path | None
     i3d_weights: Path | None
@@ -290,6 +300,7 @@ def _experiment(
         annotations=options.training_annotations,
         seed=options.seed,
         models=setup.models,
+        streaming=options.stream,
         on_videos=on_videos,
         tell=tell,
     )

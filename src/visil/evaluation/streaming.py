@@ -50,10 +50,16 @@ class Passer:
 
 @dataclass(frozen=True)
 class Streamed:
-    """One system of a pass: how it compares, and which of a video's features it takes."""
+    """One system of a pass: how it compares, and which of a video's features it takes.
+
+    One that looks at all videos at once can only be streamed where its descriptions are small enough to be kept:
+    ``packed`` makes numbers of one, ``unpacked`` makes it again.
+    """
 
     system: System[Any]
     features: Callable[[ByKind], VideoFeatures]
+    packed: Callable[[Any], list[int]] | None = None
+    unpacked: Callable[[list[int]], Any] | None = None
 
 
 class ScoreLog:
@@ -64,6 +70,8 @@ class ScoreLog:
         self.failed: dict[str, str] = {}
         """Videos that could not be read, and why."""
         self._lines: dict[str, dict[str, list[float]]] = {}
+        self.kept: dict[str, dict[str, list[int]]] = {}
+        """Descriptions of targets by systems that look at all of them at once."""
         head = json.loads(json.dumps({**identity, "queries": self.queries}))
         self._head = folder / HEAD
         if not self._head.exists():
@@ -92,9 +100,19 @@ class ScoreLog:
     def __contains__(self, target: str) -> bool:
         return target in self._lines or target in self.failed
 
-    def add(self, scores: Mapping[str, Mapping[str, Sequence[float]]], failed: Mapping[str, str]) -> None:
-        """Scores {target: {system: one for each query}}, and videos that could not be read, brought to the disk."""
-        lines: list[dict[str, Any]] = [{"target": target, "scores": own} for target, own in scores.items()]
+    def add(
+        self,
+        scores: Mapping[str, Mapping[str, Sequence[float]]],
+        failed: Mapping[str, str],
+        kept: Mapping[str, Mapping[str, Sequence[int]]] | None = None,
+    ) -> None:
+        """Scores {target: {system: one for each query}}, descriptions that are kept, and videos that could not be read,
+        brought to the disk.
+        """
+        lines: list[dict[str, Any]] = [
+            {"target": target, "scores": own, **({"kept": kept[target]} if kept else {})}
+            for target, own in scores.items()
+        ]
         lines += [{"target": target, "failed": reason} for target, reason in failed.items()]
         with open(self.folder / LOG, "a", encoding="utf-8") as file:
             for line in lines:
@@ -108,6 +126,7 @@ class ScoreLog:
             self.failed[line["target"]] = line["failed"]
         else:
             self._lines[line["target"]] = line["scores"]
+            self.kept[line["target"]] = line.get("kept", {})
 
     def predictions(self, system: str) -> Predictions:
         """The scores of one system."""
@@ -125,18 +144,24 @@ def stream_scores(
     passer: Passer,
     log: ScoreLog,
     progress: OnPairs | None = None,
-) -> None:
-    """Scores of every query of ``log`` with every target, by every system; what is in the log is not computed again."""
-    if any(one.system.collection_wide for one in systems.values()):
+) -> dict[str, Predictions]:
+    """Scores of every query of ``log`` with every target, by every system; what is in the log is not computed again.
+
+    Returned are the scores of systems that look at all targets at once; those of the others are in the log.
+    """
+    wide = {name for name, one in systems.items() if one.system.collection_wide}
+    if any(systems[name].packed is None for name in wide):
         raise UsageError("a system that looks at all videos at once cannot be streamed: leave it out")
     left = [target for target in targets if target not in log]
-    if not left:
-        return
+    if not left and not wide:
+        return {}
     queries: dict[str, ByKind] = {}
     failed: dict[str, str] = {}
     pass_through(passer, log.queries, log.folder / SCRATCH, queries.__setitem__, failed.__setitem__)
     log.add({}, {query: reason for query, reason in failed.items() if query not in log})
-    _Stream(systems, queries, log, passer, targets, progress).run(left)
+    stream = _Stream(systems, queries, log, passer, targets, progress)
+    stream.run(left)
+    return {name: stream.at_once(name) for name in wide}
 
 
 @dataclass
@@ -174,20 +199,40 @@ class _Stream:
 
     def _compare(self) -> None:
         found: dict[str, dict[str, list[float]]] = {target: {} for target in self.waiting}
+        kept: dict[str, dict[str, list[int]]] = {target: {} for target in self.waiting}
         names = list(self.waiting)
         for name, one in self.systems.items():
             reader = FeatureReader(one.system, self._reading(one, self.waiting))
+            if one.packed is not None:
+                for target, description in reader.described(names):
+                    kept[target][name] = one.packed(description)
+                continue
             rows = score_held(one.system, reader, self.held[name], lambda _: names, self.each, None, names)
             for place, target in enumerate(names):
                 found[target][name] = [
                     float(rows[query].values[place]) if query in rows else 0.0 for query in self.log.queries
                 ]
-        self.log.add(found, self.failed)
+        self.log.add(found, self.failed, kept if any(kept.values()) else None)
         self.waiting, self.size = {}, 0
         self.failed.clear()
         if self.progress is not None:
             done = sum(target in self.log for target in self.targets)
             self.progress(done, len(self.targets), done * len(self.queries))
+
+    def at_once(self, name: str) -> Predictions:
+        """Scores of a system that looks at all targets at once, from the descriptions that were kept."""
+        one = self.systems[name]
+        assert one.unpacked is not None
+        targets = [target for target in self.targets if target in self.log.kept]
+        descriptions = [one.unpacked(self.log.kept[target][name]) for target in targets]
+        return Predictions(
+            {
+                query: QueryScores(
+                    targets, np.asarray(one.system.scores(description, descriptions), np.float64)
+                )
+                for query, description in self.held[name]
+            }
+        )
 
     def _reading(self, one: Streamed, some: Mapping[str, ByKind]) -> Callable[[str], VideoFeatures]:
         return lambda name: one.features(some[name])

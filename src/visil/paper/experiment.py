@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures
@@ -17,10 +19,10 @@ from visil.paper.ablation import RECIPE_OF, row_recipe
 from visil.paper.baselines.frame_features import FrameFeatures
 from visil.paper.baselines.registry import QUICK, SYSTEMS, system
 from visil.paper.baselines.system import ComparedSystem
-from visil.paper.baselines.triplets import TripletSource
 from visil.paper.baselines.visil_systems import POOLED, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks
-from visil.paper.feature_kinds import VGG, split_kind, stages_of
+from visil.paper.feature_kinds import I3D_KIND, VGG, split_kind, stages_of
+from visil.paper.streamed_tables import stream_systems, streamable
 from visil.paper.trained_models import TrainedModels
 from visil.paper.videos import DatasetVideos, Videos
 from visil.progress import Counted
@@ -101,7 +103,7 @@ class Setup:
             if base not in ("", "i3d", "model") and not self.networks.backbone_at_hand():
                 found[f"--backbone-weights FILE ({self.networks.backbone})"] = None
             ours = isinstance(row, Recipe) or is_ours(row)
-            recipe = self.recipe(row) if ours and reads is None else None
+            recipe = self.recipe(row) if ours else None
             learns = suffix or (
                 system(row).learns if isinstance(row, str) and recipe is None and row != I3D else False
             )
@@ -147,6 +149,7 @@ class Experiment:
         annotations: Path | None = None,
         seed: int = 0,
         models: Mapping[str, ViSiL] | None = None,
+        streaming: bool = False,
         on_videos: Counted | None = None,
         tell: Tell = lambda _: None,
     ) -> None:
@@ -166,17 +169,56 @@ class Experiment:
             seed=seed,
             tell=tell,
         )
-        self._tell = tell
+        self._tell, self._on_videos = tell, on_videos
+        self._streaming = streaming
         self._kept: dict[tuple[str, str | None], Predictions] = {}
 
     def prepare(self, rows: Mapping[str, str | None]) -> None:
-        """Make the features of many rows ({name: other features, or None}) in one pass."""
+        """Make the features of many rows ({name: other features, or None}) in one pass; or, streaming, their scores."""
+        if self._streaming:
+            rows = self._streamed(rows)
         kinds = []
         for name, reads in rows.items():
             kind = reads or self.setup.reads(name)
             if kind is not None and not (split_kind(kind)[0] == "i3d" and self.networks.i3d_weights is None):
                 kinds.append(kind)
         self.bank.prepare(kinds)
+
+    def _streamed(self, rows: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Score rows in one pass in which no features are kept; returned are those that need stored features."""
+        systems: dict[str, ComparedSystem[Any]] = {}
+        left: dict[str, str | None] = {}
+        for name, reads in rows.items():
+            try:
+                made, bank, of = self._system(name, reads)
+            except Unavailable:
+                continue
+            digest = _digest(made, bank, of, self.seed)
+            if self._file(digest).exists():
+                continue
+            if bank is not self.bank or split_kind(made.reads)[0] == I3D_KIND or not streamable(made):
+                left[name] = reads
+                continue
+            self._teach(made)
+            systems[digest] = made
+        if systems:
+            self._tell(f"one pass: {', '.join(made.name for made in systems.values())}")
+            failed = stream_systems(
+                systems, self.bank, self.out / "cache" / "streams", self._file, self._on_videos
+            )
+            self.videos.failed.extend(failed)
+        return left
+
+    def _file(self, digest: str) -> Path:
+        """Where the scores are kept that depend on this."""
+        return self._scores_folder / f"{digest}.json"
+
+    def _teach(self, made: ComparedSystem[Any]) -> None:
+        """Let a system learn what it has to learn from the videos to learn from."""
+        if made.learns:
+            paper = self.setup.recipe("ViSiL_v")
+            triplets = self.trainer.triplets(made.reads, paper) if made.by_triplets else None
+            made.learn(self.bank.to_learn(made.reads), seed=self.seed, triplets=triplets)
 
     def predictions(self, name: str, reads: str | None = None) -> Predictions:
         """Scores of a system, made now or before."""
@@ -200,6 +242,20 @@ class Experiment:
             return self.models[row]
         return self.trainer.model(self.setup.recipe(row))
 
+    def shares_features(self, model: ViSiL) -> bool:
+        """Whether a model works on the raw L3-iMAC vectors that the other systems read: of the same frozen backbone."""
+        config, networks = model.config, self.networks
+        same = (networks.backbone, stages_of(networks.backbone), "imac", (3,), self.sampling)
+        if (config.backbone, config.stages, config.pooling, config.levels, config.sampling) != same:
+            return False
+        if model.backbone is None or not networks.backbone_at_hand():
+            return False
+        plain = ViSiL(config.replaced(dim=None, attention=None, comparator=None), with_backbone=False)
+        own = plain.load_backbone(networks.backbone_weights).backbone
+        assert own is not None
+        ours, theirs = own.state_dict(), model.backbone.state_dict()
+        return all(torch.equal(value, theirs[name].cpu()) for name, value in ours.items() if name in theirs)
+
     def system(self, name: str, reads: str | None = None) -> ComparedSystem[Any]:
         """A system by name; what it learns by training with pictures is trained already."""
         return self._system(name, reads)[0]
@@ -213,6 +269,10 @@ class Experiment:
             reads = kind
         if name == I3D:
             return FrameFeatures(I3D, "i3d"), self.bank, ""
+        if name in self.models and self.shares_features(self.models[name]):
+            model = self.models[name]
+            visil_system(name, model)  # refuses a model that is not the row it is to stand for
+            return RefinedSystem(model, name), self.bank, model.fingerprint()
         if name in self.models:
             model = self.models[name]
             bank = FeatureBank(
@@ -230,6 +290,9 @@ class Experiment:
         if reads is None and is_ours(name):
             model = self.trained(name)
             return RefinedSystem(model, name), self.bank, _learned(model)
+        if reads == I3D_KIND and is_ours(name):
+            model = self.trainer.on_features(self.setup.recipe(name))
+            return RefinedSystem(model, name, reads=reads), self.bank, _learned(model)
         shortly = QUICK.get(name, {}) if self.changes.quick else {}
         return system(name, reads=reads, **shortly), self.bank, repr(shortly) if shortly else ""
 
@@ -238,11 +301,11 @@ class Experiment:
 
         ``of`` says what the system is beyond its name and features, such as how it was trained.
         """
-        file = self._scores_folder / f"{_digest(made, bank, of, self.seed)}.json"
+        file = self._file(_digest(made, bank, of, self.seed))
         if file.exists():
             return read_predictions(file)
-        source = self.trainer.triplets(made.reads, self.setup.recipe("ViSiL_v")) if made.by_triplets else None
-        found = score_system(made, bank, seed=self.seed, triplets=source)
+        self._teach(made)
+        found = score_system(made, bank)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_predictions(file, found)
         return found
@@ -264,14 +327,10 @@ def _learned(model: ViSiL) -> str:
     return " ".join([repr(model.config), *(f"{float(p.detach().double().sum()):.9g}" for p in parts)])
 
 
-def score_system(
-    made: ComparedSystem[Any], bank: FeatureBank, *, seed: int = 0, triplets: TripletSource | None = None
-) -> Predictions:
-    """Let a system learn, then score every query with all that counts for it, as ``visil evaluate`` does."""
+def score_system(made: ComparedSystem[Any], bank: FeatureBank) -> Predictions:
+    """Score every query with all that counts for it, as ``visil evaluate`` does."""
     benchmark = bank.videos.benchmark
     bank.prepare([made.reads])
-    if made.learns:
-        made.learn(bank.to_learn(made.reads), seed=seed, triplets=triplets)
     answers = score_videos(
         made,
         lambda name: bank.features(name, made.reads),

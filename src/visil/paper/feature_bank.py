@@ -146,17 +146,19 @@ class FeatureBank:
             return
         self._store.clear_leftovers()
         maker = self.networks.maker([base for base in bases if any(base in own for own in missing.values())])
-        work = _Preparing(self, _Recipe(maker, self.videos), missing)
+        work = _Preparing(self, AllKinds(maker, self.videos), missing)
         extract(work, list(missing), workers=usable_cores())
 
     def features(self, name: str, kind: str) -> VideoFeatures:
         """Features of an id, in single precision; :meth:`prepare` was called for the kind."""
-        base, suffix = split_kind(kind)
-        found = self._read(name, base)
-        if not suffix:
+        return self.finished(self._read(name, split_kind(kind)[0]), kind)
+
+    def finished(self, found: VideoFeatures, kind: str) -> VideoFeatures:
+        """Features of a kind from those before any PCA."""
+        if not split_kind(kind)[1]:
             return found
-        vectors = self.layer(kind)(found.vectors)
-        return VideoFeatures(vectors, found.timestamps, None, name, found.blank)
+        vectors = self.layer(kind)(found.vectors.float())
+        return VideoFeatures(vectors, found.timestamps, None, found.path, found.blank)
 
     def layer(self, kind: str) -> Whitening:
         """What turns a kind without ``+pca`` or ``+reduced`` into the one with it; learned from the learning videos."""
@@ -216,7 +218,7 @@ class FeatureBank:
 
 
 @dataclass(frozen=True)
-class _Video:
+class NamedVideo:
     """:class:`visil.collection.recipe.Task`: an id that lacks features of some kinds."""
 
     name: str
@@ -224,7 +226,7 @@ class _Video:
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class AllKinds:
     """:class:`visil.collection.recipe.Recipe`: all kinds from one pass over each video."""
 
     embedder: FeatureMaker | None
@@ -232,17 +234,19 @@ class _Recipe:
 
     @property
     def side(self) -> int:
+        """See :attr:`visil.collection.recipe.Recipe.side`."""
         return self.videos.sampling.crop
 
-    def read(self, video: _Video) -> AbstractContextManager[Iterator[Frames]]:
+    def read(self, video: NamedVideo) -> AbstractContextManager[Iterator[Frames]]:
+        """See :meth:`visil.collection.recipe.Recipe.read`."""
         moving = I3D_KIND in video.writers
         return nullcontext((self.videos.moving if moving else self.videos.batches)(video.name))
 
     def facts(self, _: object) -> None:
-        return None
+        """Nothing but features."""
 
     def duration(self, _: object) -> None:
-        return None
+        """Up to the last features."""
 
 
 @dataclass
@@ -250,22 +254,22 @@ class _Preparing:
     """:class:`visil.collection.recipe.Work` on ids that lack features: {id: {kind: writer}}."""
 
     bank: FeatureBank
-    recipe: _Recipe
+    recipe: AllKinds
     missing: dict[str, dict[str, FeatureWriter]]
     done: int = 0
 
-    def claim(self, name: str) -> _Video:
-        return _Video(name, self.missing[name])
+    def claim(self, name: str) -> NamedVideo:
+        return NamedVideo(name, self.missing[name])
 
     def embedded(self, frames: int) -> None:
         """Videos are counted, not frames."""
 
-    def keep(self, video: _Video, _: None) -> None:
+    def keep(self, video: NamedVideo, _: None) -> None:
         for writer in video.writers.values():
             writer.place()
         self._tell(video.name)
 
-    def fail(self, name: str, _: _Video | None, error: VideoError) -> None:
+    def fail(self, name: str, _: NamedVideo | None, error: VideoError) -> None:
         self.bank.unreadable.add(name)
         self.bank.videos.failed.append((error.path, error.reason))
         self._tell(name)

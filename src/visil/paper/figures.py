@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from visil.errors import UsageError
 from visil.evaluation.benchmark import Benchmark, RankedTargets
-from visil.evaluation.datasets.fivr import Fivr
+from visil.evaluation.datasets.fivr import TASKS, Fivr, hardest_part
 from visil.evaluation.metrics import interpolated_precision
 from visil.evaluation.predictions import Scores
 from visil.matching.match import Match
@@ -25,6 +25,15 @@ from visil.paper.tables import MadeRow, MadeTable, Value, flat, noted
 from visil.plots.attention_figure import attention_figure
 from visil.plots.heat import HEAT
 from visil.plots.panels import INK
+
+PUBLISHED: dict[str, Value] = {
+    "queries": "50",
+    "videos": "5000",
+    "DSVR": "1081",
+    "CSVR": "1322",
+    "ISVR": "1945",
+}
+"""FIVR-5K as its authors published it (``fivr.pickle``)."""
 
 MISTAKES = 6
 """Pairs in the picture of mistakes."""
@@ -313,3 +322,27 @@ def strip(experiment: Experiment, name: str) -> NDArray[np.uint8]:
 def short(name: str) -> str:
     """A name that fits above a picture."""
     return name if len(name) <= 28 else "…" + name[-27:]
+
+
+def fivr_5k_ids(experiment: Experiment) -> dict[str, list[str]]:
+    """FIVR-5K's queries and database, chosen by the scores of LBoW on FIVR-200K."""
+    benchmark = experiment.videos.benchmark
+    if not isinstance(benchmark, Fivr):
+        raise UsageError(f"FIVR-5K is a part of FIVR-200K, not of {benchmark.name}: give --dataset fivr-200k")
+    experiment.prepare({"LBoW": None})
+    return hardest_part(benchmark, experiment.predictions("LBoW").scores, seed=experiment.seed)
+
+
+def fivr_5k_table(experiment: Experiment) -> MadeTable:
+    """What was chosen, in numbers."""
+    ids = fivr_5k_ids(experiment)
+    benchmark = experiment.videos.benchmark
+    assert isinstance(benchmark, Fivr)
+    database = frozenset(ids["database"])
+    columns = ["queries", "videos", *TASKS]
+    ours: dict[str, Value] = {"queries": str(len(ids["query"])), "videos": str(len(database))}
+    for task in TASKS:
+        ours[task] = str(sum(len(benchmark.relevant(query, task) & database) for query in ids["query"]))
+    rows = [MadeRow("made here", ours, {}), MadeRow("the published list", dict(PUBLISHED), {})]
+    note = "Under DSVR, CSVR and ISVR: how many videos are to be found, over all queries."
+    return _table(experiment, "fivr-5k", "FIVR-5K out of FIVR-200K", columns, rows, note, "FIVR-5K")

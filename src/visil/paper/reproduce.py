@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ NAMES: dict[str, str] = {
     "matrices": "Input and output matrices (Fig. 7)",
     "attention": "Attention over frames (Fig. 6)",
     "time-per-stage": "Table 10 as a picture",
+    "fivr-5k": "FIVR-5K made from FIVR-200K: its hardest queries by LBoW, as a list for --ids",
 }
 """Everything that ``visil tables`` makes."""
 
@@ -58,7 +60,8 @@ def chosen_names(names: Sequence[str]) -> list[str]:
     for name in names:
         if name != "all" and name not in NAMES and name not in FIGURES:
             raise UsageError(f"unknown table {name!r}: choose from {', '.join((*NAMES, *FIGURES))}, or all")
-        found += list(NAMES) if name == "all" else FIGURES.get(name, (name,))
+        everything = [one for one in NAMES if one != "fivr-5k"]
+        found += everything if name == "all" else FIGURES.get(name, (name,))
     return list(dict.fromkeys(found))
 
 
@@ -79,6 +82,8 @@ def missing(
                 rows |= dict.fromkeys(KINDS)
             case "pr-curves":
                 rows |= dict.fromkeys(systems or PR_SYSTEMS)
+            case "fivr-5k":
+                rows["LBoW"] = None
             case "mistakes":
                 rows |= dict.fromkeys((systems or ("ViSiL_v",))[:1])
             case "gamma" | "r" | "w":
@@ -101,6 +106,7 @@ def make(
     values: Sequence[float] | None = None,
 ) -> Made:
     """Make one table or figure, and write it to the experiment's folder."""
+    from visil.paper import figures
     from visil.paper.output import save_figure, to_csv, to_figure, to_markdown, write_text
 
     table, figure = _made(name, experiment, systems, values)
@@ -109,7 +115,11 @@ def make(
         write_text(out / f"{name}.md", to_markdown(table)),
         write_text(out / f"{name}.csv", to_csv(table)),
     ]
-    files.append(save_figure(figure or to_figure(table), out / f"{name}.png"))
+    if name == "fivr-5k":
+        ids = figures.fivr_5k_ids(experiment)
+        files.append(write_text(out / "fivr-5k.json", json.dumps(ids, indent=0)))
+    else:
+        files.append(save_figure(figure or to_figure(table), out / f"{name}.png"))
     return Made(table, files)
 
 
@@ -128,6 +138,8 @@ def _made(
         case "pr-curves":
             table = figures.precision_recall_table(experiment, systems or PR_SYSTEMS)
             return table, output.precision_recall_figure(table)
+        case "fivr-5k":
+            return figures.fivr_5k_table(experiment), None
         case "mistakes":
             return figures.figure_4(experiment, *(systems or ())[:1])
         case "gamma" | "r" | "w":

@@ -26,6 +26,7 @@ from visil.paper.baselines.triplets import SnippetTriplets, TripletSource
 from visil.paper.baselines.visil_systems import RAW as BASE
 from visil.paper.feature_bank import FITTED_ON, FeatureBank
 from visil.paper.feature_kinds import I3D_KIND, fitted, kind_model, split_kind, stages_of
+from visil.paper.feature_models import feature_model
 from visil.training.config import TrainConfig
 from visil.training.dataset import split
 from visil.training.feature_footage import FeatureFootage
@@ -99,14 +100,30 @@ class TrainedModels:
             model = kind_model(
                 base, networks.backbone, networks.backbone_weights, self.sampling, networks.device
             )
-            data = None
-            if base == I3D_KIND:  # nothing but features is kept of its windows
-                self.bank.prepare([base], self.bank.videos.learning)
-                names = self.bank.readable(self.bank.videos.learning)
-                footage = FeatureFootage(names, lambda name: self.bank.features(name, base))
-                data = split(footage, [], config.data.held_out)
+            data = split(self._moving(), [], config.data.held_out) if base == I3D_KIND else None
             self._lessons[base, recipe] = lesson(config, model, data, tell=self.tell)
         return self._lessons[base, recipe].whitened(self.bank.layer(kind) if suffix else None)
+
+    def on_features(self, recipe: Recipe) -> ViSiL:
+        """The outcome of a recipe on I3D's features of the videos to learn from (Table 8)."""
+        key = f"i3d-{_slug(recipe, self._identity(recipe))}"
+        if key not in self._models:
+            self._models[key] = feature_model(
+                recipe,
+                self._moving(),
+                self.folder / key,
+                annotations=self.annotations,
+                seed=self.seed,
+                device=self.bank.networks.device,
+                tell=self.tell,
+            )
+        return self._models[key]
+
+    def _moving(self) -> FeatureFootage:
+        """I3D's features of the videos to learn from: of windows, nothing but features is kept."""
+        self.bank.prepare([I3D_KIND], self.bank.videos.learning)
+        names = self.bank.readable(self.bank.videos.learning)
+        return FeatureFootage(names, lambda name: self.bank.features(name, I3D_KIND))
 
     def _trained(self, recipe: Recipe, key: str) -> ViSiL:
         from visil.training.run import train
