@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from synthetic import moving_scene, write_video
 from toy_bench import small_model, write_clips
 from visil.cli.app import app
 from visil.errors import VisilError
@@ -63,30 +62,6 @@ def test_a_folder_is_enough(clips: Path, model: Path, tmp_path: Path) -> None:
     ((path, reason),) = [(one["path"], one["reason"]) for one in document["failed"]]
     assert path.endswith("broken.mp4")
     assert reason
-
-
-def test_a_dataset(tmp_path: Path, model: Path, clips: Path) -> None:
-    """Two queries of FIVR whose copies are the same scenes encoded again; one video of the list is missing."""
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    for name, seed in {"q1": 50, "q2": 51, "copy1": 50, "copy2": 51, "other": 52}.items():
-        scene = moving_scene(seed, 4, fps=4, size=(64, 64), shot=4)
-        write_video(folder / f"{name}.mp4", scene, fps=4, options={"crf": "18" if "q" in name else "30"})
-    labels = {"q1": {"ND": ["copy1", "gone"]}, "q2": {"ND": ["copy2"]}}
-    (tmp_path / "annotation.json").write_text(json.dumps(labels))
-    ids = {"query": ["q1", "q2"], "database": ["copy1", "copy2", "other", "gone"]}
-    (tmp_path / "ids.json").write_text(json.dumps(ids))
-    dataset = ("--dataset", "fivr-5k", "--annotations", tmp_path / "annotation.json")
-    common = (*dataset, "--ids", tmp_path / "ids.json", "--videos", folder, "--model", model)
-    out = ("--out", tmp_path / "out", "--device", "cpu", "--quick")
-    document = json.loads(run("table-2", *common, *out, "--systems", "MAC", "--json"))
-    (table,) = document["tables"]
-    assert table["rows"][0]["ours"] == {"DSVR": 1.0, "CSVR": 1.0, "ISVR": 1.0}
-    assert table["on"].startswith("fivr-5k: 2 of 2 queries and 3 of 4 videos are here, annotation ")
-    assert failure("systems", *common, *out, "--systems", "MAC +PCA") == "systems: missing --training DIR"
-    rows = ("--systems", "L3-iMAC +PCA", "--training", clips, "--json")
-    learned = json.loads(run("systems", *common, *out, *rows))["tables"][0]["rows"][0]
-    assert learned["ours"] == {"DSVR": 1.0, "CSVR": 1.0, "ISVR": 1.0}
 
 
 def test_the_list() -> None:

@@ -19,9 +19,8 @@ from visil.paper.baselines.registry import SYSTEMS, system
 from visil.paper.experiment import Experiment, Unavailable, score_system
 from visil.paper.feature_kinds import FeatureMaker
 from visil.paper.output import save_figure, to_csv, to_figure, to_markdown
-from visil.paper.reproduce import NAMES, chosen_names, make
+from visil.paper.reproduce import NAMES, chosen_names
 from visil.paper.tables import TABLES, MadeRow, MadeTable, flat, make_table
-from visil.paper.trained_models import trained_folders
 
 MADE = MadeTable(
     "table-3",
@@ -111,19 +110,6 @@ def test_every_name_of_the_registry_is_in_the_table_of_systems(experiment: Exper
     assert set(experiment.setup.names()) == {*SYSTEMS, "I3D"}
     listed = {row.name for spec in TABLES.values() for row in spec.rows if "L_reg" not in row.name}
     assert listed <= set(experiment.setup.names())
-
-
-def test_table_4_trains_two_models(experiment: Experiment) -> None:
-    made = make("table-4", experiment)
-    assert [row.label for row in made.table.rows] == ["without L_reg", "with L_reg"]
-    folders = {name.rpartition("-")[0] for name in trained_folders(experiment.models_folder)}
-    assert folders == {"paper-quick-changed", "paper-without-reg-quick-changed"}
-    assert [row.recipe for row in made.table.rows] == [
-        "paper-without-reg, quick, changed",
-        "paper, quick, changed",
-    ]
-    assert [path.suffix for path in made.files] == [".md", ".csv", ".png"]
-    assert all(path.stat().st_size > 100 for path in made.files)
 
 
 def test_trained_models_are_kept(

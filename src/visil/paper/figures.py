@@ -242,29 +242,29 @@ def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
 
 
 def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:
-    """(kind, query, target): a copy, one of the same scene where the truth has any, and an unrelated one."""
+    """(kind, query, target) of the query that has most kinds of relations: duplicates first, an unrelated one last."""
     benchmark = experiment.videos.benchmark
+    targets = frozenset(experiment.bank.readable(sorted(benchmark.database)))
     queries = experiment.bank.readable(benchmark.queries)
-    targets = experiment.bank.readable(sorted(benchmark.database))
-    pairs: list[tuple[str, str, str]] = []
-    related: frozenset[str] = frozenset()
-    for query in queries[len(queries) // 2 :] + queries:
-        same = [target for target in targets if target in duplicates_of(benchmark, query)]
-        if not same:
-            continue
-        pairs.append(("duplicate scene", query, same[0]))
-        related = frozenset(same)
-        for task, kind in WIDER[isinstance(benchmark, BuiltIn)].items():
-            wider = _wider(benchmark, query, task) or related
-            more = [target for target in targets if target in wider - related and target != query]
-            pairs += [(kind, query, target) for target in more[:1]]
-            related |= wider
-        strangers = [target for target in targets if target not in related and target != query]
-        pairs += [("unrelated", query, target) for target in strangers[:1]]
-        break
+    found = [_pairs_of(benchmark, query, targets) for query in queries[len(queries) // 2 :] + queries]
+    pairs = max(found, key=len, default=[])
     if not pairs:
         raise UsageError("no query has anything to find: no pair can be drawn")
     return pairs
+
+
+def _pairs_of(benchmark: Benchmark, query: str, targets: frozenset[str]) -> list[tuple[str, str, str]]:
+    """One target of each relation that a query has; none where it has no duplicate here."""
+    related = (duplicates_of(benchmark, query) & targets) - {query}
+    if not related:
+        return []
+    pairs = [("duplicate scene", query, min(related))]
+    for task, kind in WIDER[isinstance(benchmark, BuiltIn)].items():
+        wider = (_wider(benchmark, query, task) & targets) - {query}
+        pairs += [(kind, query, target) for target in sorted(wider - related)[:1]]
+        related |= wider
+    strangers = targets - related - {query}
+    return pairs + ([("unrelated", query, min(strangers))] if strangers else [])
 
 
 def _wider(benchmark: Benchmark, query: str, task: str) -> frozenset[str]:

@@ -137,7 +137,8 @@ def hardest_part(
         for _, ids in sorted(fivr.labels[query].items()):
             own = sorted((ids & fivr.database) - {query})
             labelled.update(own)
-            picked.update(own[place] for place in rng.permutation(len(own))[: round(share * len(own))])
+            few = max(1, round(share * len(own)))
+            picked.update(own[place] for place in rng.permutation(len(own))[:few])
     others = sorted(fivr.database - labelled - set(hardest))
     fill = rng.permutation(len(others))[: max(0, videos - len(picked))]
     return {"query": sorted(hardest), "database": sorted(picked | {others[place] for place in fill})}
