@@ -16,7 +16,7 @@ from visil.errors import UsageError
 from visil.model.similarity import frame_matrix
 from visil.paper import numbers
 from visil.paper.baselines.registry import SYSTEMS, system
-from visil.paper.experiment import Experiment, Unavailable, score_system
+from visil.paper.experiment import Experiment, Unavailable
 from visil.paper.feature_kinds import FeatureMaker
 from visil.paper.output import save_figure, to_csv, to_figure, to_markdown
 from visil.paper.reproduce import NAMES, chosen_names
@@ -74,7 +74,7 @@ def test_systems_that_learn_see_only_the_learning_part(
     seen: list[str | None] = []
     made = system("DP")
     monkeypatch.setattr(type(made), "learn", lambda _, videos, **__: seen.extend(v.path for v in videos))
-    score_system(made, experiment.bank)
+    experiment.teach(made)
     assert sorted(map(str, seen)) == sorted(experiment.videos.learning)
     assert not set(map(str, seen)) & set(experiment.videos.benchmark.database)
 

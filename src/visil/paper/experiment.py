@@ -199,7 +199,7 @@ class Experiment:
             if bank is not self.bank or split_kind(made.reads)[0] == I3D_KIND or not streamable(made):
                 left[name] = reads
                 continue
-            self._teach(made)
+            self.teach(made)
             systems[digest] = made
         if systems:
             self._tell(f"one pass: {', '.join(made.name for made in systems.values())}")
@@ -213,7 +213,7 @@ class Experiment:
         """Where the scores are kept that depend on this."""
         return self._scores_folder / f"{digest}.json"
 
-    def _teach(self, made: ComparedSystem[Any]) -> None:
+    def teach(self, made: ComparedSystem[Any]) -> None:
         """Let a system learn what it has to learn from the videos to learn from."""
         if made.learns:
             paper = self.setup.recipe("ViSiL_v")
@@ -304,7 +304,7 @@ class Experiment:
         file = self._file(_digest(made, bank, of, self.seed))
         if file.exists():
             return read_predictions(file)
-        self._teach(made)
+        self.teach(made)
         found = score_system(made, bank)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_predictions(file, found)
