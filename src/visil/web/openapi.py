@@ -34,6 +34,13 @@ SCHEMES: dict[str, Any] = {
         "description": "“1”, which no other web site can send; needed where no token is sent.",
     },
 }
+FORM: dict[str, Any] = {
+    "title": "SearchForm",
+    "type": "object",
+    "description": "A clip as a form has it; its other fields are those that the address may hold.",
+    "required": ["file"],
+    "properties": {"file": {"type": "string", "format": "binary"}},
+}
 ABOUT = (
     "Searching, comparing, finding duplicates and adding are jobs: a call answers with the job, or with its result"
     " where the caller waits. Errors are application/problem+json with a sentence for people. Roles: a reader looks and"
@@ -68,7 +75,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):  # ours are problems
         shapes.pop(name, None)
     search = SearchRequest.model_json_schema(ref_template="#/components/schemas/{model}")
-    shapes |= {**search.pop("$defs", {}), "SearchRequest": search, "Problem": SCHEMA}
+    shapes |= {**search.pop("$defs", {}), "SearchRequest": search, "SearchForm": FORM, "Problem": SCHEMA}
     said["components"]["securitySchemes"] = SCHEMES
     said["tags"] = [
         {"name": name} for name in sorted({t for o in _operations(said) for t in o.get("tags", [])})
@@ -83,6 +90,12 @@ def _call(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
         for status, answer in operation["responses"].items()
         if status != "422" or PROBLEM in answer.get("content", {})
     }
+    for answer in operation["responses"].values():
+        for kind, content in answer.get("content", {}).items():
+            text = kind.startswith("text/")
+            content.setdefault(
+                "schema", {"type": "string"} if text else {"type": "string", "format": "binary"}
+            )
     operation["operationId"] = _name(method, path)
     if path in OPEN or not path.startswith("/api/"):
         operation["security"] = [{}] if method == "GET" else [{"header": []}]

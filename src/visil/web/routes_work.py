@@ -37,14 +37,7 @@ SEARCH_BODY: dict[str, Any] = {
         "description": "A clip as a form or as raw bytes, or the name of a video.",
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/SearchRequest"}},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "title": "SearchForm",
-                    "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                }
-            },
+            "multipart/form-data": {"schema": {"$ref": "#/components/schemas/SearchForm"}},
             "application/octet-stream": BINARY,
         },
     }
