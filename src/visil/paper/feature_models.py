@@ -19,7 +19,7 @@ from visil.paper.feature_kinds import I3D_KIND, fitted, kind_model
 from visil.training.feature_footage import FeatureFootage
 from visil.training.recipes import Recipe
 from visil.training.run import train_on_features
-from visil.training.segments import located, read_segments
+from visil.training.segments import SegmentPair, located, read_segments
 
 VECTORS = 1_000_000
 """Vectors that the whitening is fitted on, at most about, spread evenly."""
@@ -53,8 +53,7 @@ def feature_model(
     model.whitening = whitening
     if not recipe.trained:
         return model.to(device).eval()
-    named = read_segments(annotations) if annotations is not None else []
-    pairs, _ = located(named, footage.names)
+    pairs = annotated_pairs(footage, annotations)
     settings = replace(
         recipe.config,
         data=replace(recipe.config.data, annotations=None if annotations is None else os.fspath(annotations)),
@@ -69,6 +68,13 @@ def feature_model(
     if outcome.stopped:  # the trainer catches Ctrl-C to write a checkpoint; here it ends everything
         raise KeyboardInterrupt
     return ViSiL.from_pretrained(folder).to(device).eval()
+
+
+def annotated_pairs(
+    footage: FeatureFootage, annotations: str | os.PathLike[str] | None
+) -> list[SegmentPair[int]]:
+    """The annotated pairs among some videos, by their numbers; none without an annotation."""
+    return [] if annotations is None else located(read_segments(annotations), footage.names)[0]
 
 
 def plain_width(footage: FeatureFootage) -> int:
