@@ -26,7 +26,7 @@ from visil.paper.baselines.triplets import SnippetTriplets, TripletSource
 from visil.paper.baselines.visil_systems import RAW as BASE
 from visil.paper.feature_bank import FITTED_ON, FeatureBank
 from visil.paper.feature_kinds import I3D_KIND, fitted, kind_model, split_kind, stages_of
-from visil.paper.feature_models import feature_model
+from visil.paper.feature_models import annotated_pairs, feature_model
 from visil.training.config import TrainConfig
 from visil.training.dataset import split
 from visil.training.feature_footage import FeatureFootage
@@ -100,7 +100,11 @@ class TrainedModels:
             model = kind_model(
                 base, networks.backbone, networks.backbone_weights, self.sampling, networks.device
             )
-            data = split(self._moving(), [], config.data.held_out) if base == I3D_KIND else None
+            data = None
+            if base == I3D_KIND:
+                footage = self._moving()
+                pairs = annotated_pairs(footage, self.annotations)
+                data = split(footage, pairs, config.data.held_out, most=config.data.held_out_most)
             self._lessons[base, recipe] = lesson(config, model, data, tell=self.tell)
         return self._lessons[base, recipe].whitened(self.bank.layer(kind) if suffix else None)
 
