@@ -16,6 +16,7 @@ from visil.evaluation.benchmark import Figures
 from visil.evaluation.predictions import Predictions, read_predictions, write_predictions
 from visil.evaluation.scoring import score_videos
 from visil.paper.ablation import RECIPE_OF, row_recipe
+from visil.paper.baselines.alignment import MatrixSystem
 from visil.paper.baselines.frame_features import FrameFeatures
 from visil.paper.baselines.registry import QUICK, SYSTEMS, system
 from visil.paper.baselines.system import ComparedSystem
@@ -294,7 +295,10 @@ class Experiment:
             model = self.trainer.on_features(self.setup.recipe(name))
             return RefinedSystem(model, name, reads=reads), self.bank, _learned(model)
         shortly = QUICK.get(name, {}) if self.changes.quick else {}
-        return system(name, reads=reads, **shortly), self.bank, repr(shortly) if shortly else ""
+        made = system(name, reads=reads, **shortly)
+        if isinstance(made, MatrixSystem):
+            made.place(self.networks.device)
+        return made, self.bank, repr(shortly) if shortly else ""
 
     def _scored(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> Predictions:
         """Scores of a system, read back where they were computed from the same things before.

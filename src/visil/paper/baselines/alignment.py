@@ -65,6 +65,16 @@ class MatrixSystem(ComparedSystem[Tensor]):
             raise UsageError(f"threshold must be from 0 to below 1, not {threshold}")
         self.threshold = THRESHOLD if threshold is None else threshold
         self._fixed = threshold is not None
+        self._device = torch.device("cpu")
+
+    @property
+    def device(self) -> torch.device:
+        """Where S_f is computed; what is read off it is computed on the processor."""
+        return self._device
+
+    def place(self, device: str | torch.device) -> None:
+        """Compute S_f there from now on."""
+        self._device = torch.device(device)
 
     def learn(
         self,
@@ -80,7 +90,7 @@ class MatrixSystem(ComparedSystem[Tensor]):
 
     def describe(self, video: VideoFeatures) -> Tensor:
         """The region vectors as they are, [T, R, C]."""
-        return checked(video)
+        return checked(video).to(self._device)
 
     def align(self, query: Tensor, target: Tensor) -> Alignment:
         """The best match of two described videos."""
