@@ -64,7 +64,7 @@ def test_a_damaged_feature_file_is_named_and_mended(
     first, last = done.out.splitlines()
     assert first.startswith(f"{victim}: its features ({file.name}) are ")
     assert ("missing" if harm == "deleted" else "damaged") in first
-    assert last == "1 problems"
+    assert last == "1 problem"
     assert [problem["what"] for problem in run("verify", folder, "--json").json["problems"]] == [str(victim)]
 
     # Nothing else breaks: what cannot be read is left out (test_index_unreadable.py).
@@ -248,7 +248,7 @@ def test_features_in_the_place_of_others_are_found_out(folder: Path, videos: Pat
     shutil.copy(places[0], places[1])
     line = f"{second.path}: its features ({places[1].name}) are another video's"
     found = run("verify", folder)
-    assert (found.status, found.out) == (1, f"{line}\n1 problems\n")
+    assert (found.status, found.out) == (1, f"{line}\n1 problem\n")
     told = run("search", folder, second.id)
     assert f"{places[1]}: is damaged; `visil verify --repair`" in told.err
     run("verify", folder, "--repair")

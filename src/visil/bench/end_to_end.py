@@ -249,7 +249,7 @@ def most_memory() -> Iterator[list[float]]:
 
     def watch() -> None:
         while not ended.wait(SAMPLE_S):
-            most[0] = max(most[0], _memory())
+            most[0] = max(most[0], memory_of(os.getpid()))
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -260,15 +260,16 @@ def most_memory() -> Iterator[list[float]]:
         thread.join()
 
 
-def _memory() -> float:
+def memory_of(process: int) -> float:
+    """MB of a process and those it started, what they share counted once; 0 where that is not known."""
     parents: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             parent = int(status.read_text().rpartition(")")[2].split()[1])
             parents.setdefault(parent, []).append(int(status.parent.name))
-    ours = [os.getpid()]
-    for process in ours:
-        ours += parents.get(process, [])
+    ours = [process]
+    for one in ours:
+        ours += parents.get(one, [])
     return sum(map(_proportional, ours)) / 1e6
 
 

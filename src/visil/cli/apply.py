@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.options import AsJson
-from visil.cli.output import SOME_FAILED, failures_as_json, print_json, say
+from visil.cli.output import SOME_FAILED, counted, failures_as_json, print_json, say
 from visil.cli.progress import count_progress
 from visil.errors import UsageError, printable
 
@@ -132,7 +132,9 @@ def _tell_check(checked: Checked, how: str, as_json: bool) -> None:
         return
     gone = f", {len(checked.done)} gone already" if checked.done else ""
     megabytes = sum(step.bytes for step in checked.steps) / 1e6
-    typer.echo(f"{len(checked.steps)} files, {megabytes:.1f} MB{gone}; nothing was done: add --yes to do it")
+    typer.echo(
+        f"{counted(len(checked.steps), 'file')}, {megabytes:.1f} MB{gone}; nothing was done: add --yes to do it"
+    )
 
 
 def _tell(checked: Checked, applied: Applied, log: Path, as_json: bool) -> None:
@@ -148,7 +150,7 @@ def _tell(checked: Checked, applied: Applied, log: Path, as_json: bool) -> None:
         )
         return
     megabytes = sum(step.bytes for step in applied.steps) / 1e6
-    typer.echo(f"{len(applied.steps)} of {len(checked.steps)} files, {megabytes:.1f} MB")
+    typer.echo(f"{len(applied.steps)} of {counted(len(checked.steps), 'file')}, {megabytes:.1f} MB")
     for path, reason in applied.failed:
         typer.echo(f"visil: {printable(path)}: {reason}; the plan ended there", err=True)
     say(f"to undo it: visil apply --undo {log}")
@@ -188,7 +190,8 @@ def _tell_undone(result: Undone, yes: bool, as_json: bool) -> None:
         typer.echo(f"visil: {printable(path)}: {reason}", err=True)
     already = f", {len(result.there)} there already" if result.there else ""
     typer.echo(
-        f"{len(result.back)} files{already}" + ("" if yes else "; nothing was done: add --yes to do it")
+        f"{counted(len(result.back), 'file')}{already}"
+        + ("" if yes else "; nothing was done: add --yes to do it")
     )
     if yes and result.to_add:
-        say(f"{len(result.to_add)} of them are to be added to the collection again: visil add")
+        say(f"{counted(len(result.to_add), 'file')} to add to the collection again: visil add")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from visil.cli.options import AsJson, Location
-from visil.cli.output import print_json, say
+from visil.cli.output import counted, print_json, say
 from visil.errors import UsageError, printable
 
 
@@ -50,7 +50,7 @@ def verify(
     else:
         for problem in problems:
             typer.echo(f"{printable(problem.what)}: {problem.reason}")
-        typer.echo(f"{len(problems)} problems" if problems else "sound")
+        typer.echo(counted(len(problems), "problem") if problems else "sound")
         if problems and repair:
             say("taken out; run `visil add` on the same files again")
     if problems and not repair:

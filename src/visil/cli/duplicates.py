@@ -17,7 +17,7 @@ from visil.cli.options import (
     choose_device,
     opened_over,
 )
-from visil.cli.output import print_json, say_written
+from visil.cli.output import counted, print_json, say_written
 from visil.cli.output_files import check_folder
 from visil.cli.progress import duplicates_progress
 from visil.errors import printable
@@ -107,8 +107,9 @@ def _tell(found: Duplicates) -> None:
         typer.echo(f"\n{pairs} only footage that many videos share (an intro, say), or very little")
     going = [file for group in found.groups for file in group.files if file.action == "drop"]
     if going:
-        files = "1 file" if len(going) == 1 else f"{len(going)} files"
-        typer.echo(f"\n{files} may go, {sum(file.bytes for file in going) / 1e6:.1f} MB")
+        typer.echo(
+            f"\n{counted(len(going), 'file')} may go, {sum(file.bytes for file in going) / 1e6:.1f} MB"
+        )
 
 
 def _tell_group(number: int, group: Group) -> None:

@@ -37,6 +37,11 @@ def note(line: str) -> None:
         typer.echo(line, err=True)
 
 
+def counted(count: int, thing: str) -> str:
+    """As in "1 file", "2 files"."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def print_json(document: Any, *, indent: int | None = None) -> None:
     """The one JSON document that a command with ``--json`` writes to standard output."""
     json.dump(document, sys.stdout, indent=indent)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,8 +21,10 @@ class Repeats:
         """Which of the next frames uint8 [T, H, W, 3] differ from the one before: [T]. On a GPU nobody looks."""
         if images.device.type != "cpu":
             return torch.ones(len(images), dtype=torch.bool)
-        before = [self._image, *images[:-1]]
-        found = [a is None or not torch.equal(a, b) for a, b in zip(before, images, strict=True)]
+        # numpy: torch would share out each of these small comparisons to all its threads, and wait for them.
+        frames = images.numpy()
+        first = self._image is None or not np.array_equal(self._image.numpy(), frames[0])
+        found = [first, *(not np.array_equal(a, b) for a, b in pairwise(frames))]
         self._image = images[-1].clone()  # they may lie in memory that is used again
         return torch.tensor(found)
 

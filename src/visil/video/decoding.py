@@ -181,6 +181,7 @@ class Decoder:
             if self.skipper is not None and stamp is not None:
                 self.skipper.offset = time - stamp
             yield TimedFrame(frame, time)
+            del frame  # it may be large, and the next one is decoded before the name is used again
         if not found:
             if self.encrypted:
                 raise VideoError(self.path, ENCRYPTED)
@@ -211,7 +212,8 @@ class Decoder:
                 continue
             if frames:
                 bad_in_a_row = 0
-            yield from frames
+            while frames:
+                yield frames.pop(0)
 
     def _chosen(self) -> Iterator[Packet[VideoStream] | None]:
         """The packets, with the decoder told before each whether it may pass over a frame that none refers to."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.errors import UsageError, VideoError
+from visil.errors import UsageError, VideoError, printable
 from visil.video import images
 from visil.video.animations import Animation
 from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 from visil.video.decoding import Decoder, TimedFrame, frame_rate
 from visil.video.info import VideoInfo, image_info, video_info
 from visil.video.opencv import resize_and_crop
-from visil.video.pictures import Converter, Image
+from visil.video.pictures import LARGE_PIXELS, Converter, Image
 from visil.video.sampling import (
     DEFAULT_SAMPLING,
     Sampling,
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 logger = logging.getLogger("visil")
+
+DECODERS_HOLD = 4
+"""Frames that a decoder may hold at the same time."""
+
+MOST_HELD = 750_000_000
+"""Bytes of them from which a line says what it takes: with all else, a process stays below 1 GiB up to there."""
 
 
 class Sample(NamedTuple):
@@ -164,17 +171,25 @@ class FrameStream:
             if self.sampling.mode == "time" and not self.fast and not decoder.clockless:
                 decoder.skipper = Skipper(self.sampling.fps, stamp_tolerance(decoder.tick), decoder.tick)
             converter = Converter(stream.sample_aspect_ratio)
-            frames = self._watched(decoder)
-            first = next(frames)
-            self.info = video_info(self.path, container, stream, converter.display_size(first.frame))
-            by_rule = self._by_time if self.sampling.mode == "time" else self._by_count
-            yield from by_rule(chain([first], frames), decoder, converter)
 
-    def _watched(self, decoder: Decoder | Animation) -> Iterator[TimedFrame]:
-        """The decoder's frames, with this stream's public counters kept up to date."""
+            def on_first(frame: VideoFrame) -> None:
+                _warn_of_size(self.path, frame)
+                self.info = video_info(self.path, container, stream, converter.display_size(frame))
+
+            by_rule = self._by_time if self.sampling.mode == "time" else self._by_count
+            yield from by_rule(self._watched(decoder, on_first), decoder, converter)
+
+    def _watched(
+        self, decoder: Decoder | Animation, on_first: Callable[[VideoFrame], None] | None = None
+    ) -> Iterator[TimedFrame]:
+        """The decoder's frames, with this stream's public counters kept up to date; none is held back here."""
         for timed in decoder.frames():
             self.duration, self.damaged = decoder.clock.end, decoder.damaged
+            if on_first is not None:
+                on_first(timed.frame)
+                on_first = None
             yield timed
+            del timed
         self.damaged = decoder.damaged
 
     def _by_time(
@@ -182,22 +197,26 @@ class FrameStream:
     ) -> Iterator[Sample]:
         """The frame on display at each time of the grid; the frames between are never converted."""
         grid = TimeGrid(self.sampling.fps, stamp_tolerance(decoder.tick))
-        shown: VideoFrame | None = None
+        shown: VideoFrame | Image | None = None
         for frame, time in frames:
             if shown is not None:
                 yield from self._repeated(shown, grid.until(time), converter)
-            shown = frame
+            large = frame.width * frame.height > LARGE_PIXELS
+            shown = self._sample(frame, converter) if large else frame  # though it may be no sample
+            del frame
         if shown is not None:
             yield from self._repeated(shown, grid.finish(decoder.clock.end), converter)
 
-    def _repeated(self, frame: VideoFrame, indices: range, converter: Converter) -> Iterator[Sample]:
+    def _repeated(self, shown: VideoFrame | Image, indices: range, converter: Converter) -> Iterator[Sample]:
         if indices:
-            if self.sampling.fit == "whole":
-                image = converter.whole(frame, self.sampling.crop)
-            else:
-                image = converter.square(frame, self.sampling.resize, self.sampling.crop)
+            image = shown if isinstance(shown, np.ndarray) else self._sample(shown, converter)
             for index in indices:
                 yield Sample(image, index / self.sampling.fps)
+
+    def _sample(self, frame: VideoFrame, converter: Converter) -> Image:
+        if self.sampling.fit == "whole":
+            return converter.whole(frame, self.sampling.crop)
+        return converter.square(frame, self.sampling.resize, self.sampling.crop)
 
     def _by_count(
         self, frames: Iterable[TimedFrame], decoder: Decoder, converter: Converter
@@ -209,6 +228,15 @@ class FrameStream:
             if index % step == 0:
                 image = resize_and_crop(converter.as_opencv(frame), self.sampling.resize, self.sampling.crop)
                 yield Sample(image, index / believable_rate(rate))
+
+
+def _warn_of_size(path: AnyPath, frame: VideoFrame) -> None:
+    size = sum(plane.buffer_size for plane in frame.planes)
+    if DECODERS_HOLD * size > MOST_HELD:
+        logger.warning(
+            "%s: frames of %dx%d pixels: decoding them takes some %.1f GB",
+            *(printable(os.fspath(path)), frame.width, frame.height, DECODERS_HOLD * size / 1e9),
+        )
 
 
 def stream_frames(

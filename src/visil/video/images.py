@@ -125,14 +125,17 @@ def upright_rgb(opened: PillowImage) -> PillowImage:
     from PIL import ImageOps
 
     opened.load()
-    image: PillowImage = ImageOps.exif_transpose(opened)
+    turned = opened.getexif().get(EXIF_ORIENTATION, 1) != 1
+    image: PillowImage = (
+        ImageOps.exif_transpose(opened) if turned else opened
+    )  # not a copy of a large picture
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return pillow.fromarray(_eight_bit(np.asarray(image))).convert("RGB")
     if "A" in image.getbands() or "a" in image.getbands() or "transparency" in image.info:
         image = image.convert("RGBA")
         black = pillow.new("RGBA", image.size, (0, 0, 0, 255))
         return pillow.alpha_composite(black, image).convert("RGB")
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _eight_bit(deep: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Image:

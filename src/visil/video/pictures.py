@@ -28,6 +28,9 @@ LONGEST_STRIP = 4
 # Pixels more oblong than this exist in no video format; such a flag is damage.
 MOST_OBLONG_PIXEL = 8
 
+LARGE_PIXELS = 1 << 26
+"""Frames larger than that are not to be held a moment longer than needed."""
+
 UNSPECIFIED = 2
 """FFmpeg's AVCOL_SPC_UNSPECIFIED."""
 LIMITED, FULL = 1, 2
@@ -149,28 +152,42 @@ class Converter:
 
         self.pixel_aspect = believable_pixel_aspect(pixel_aspect)
         self._swscale = VideoReformatter()
+        self._orientations: dict[float, Orientation] = {}
+
+    def orientation(self, frame: VideoFrame) -> Orientation:
+        """How a frame is to be turned: as the first one of the stream that is turned as far.
+
+        A frame that is asked for its side data, which the whole truth is in, is freed by nobody but the garbage
+        collector: of each frame, that would be gigabytes at times.
+        """
+        turned = frame.rotation
+        if turned not in self._orientations:
+            large = frame.width * frame.height > LARGE_PIXELS
+            found = _QUARTER_TURNS.get(turned % 360, UPRIGHT) if large else orientation_of(frame)
+            self._orientations[turned] = found
+        return self._orientations[turned]
 
     def display_size(self, frame: VideoFrame) -> Size:
         """The size at which a frame is meant to be seen."""
         shown = Size(max(1, round(frame.width * self.pixel_aspect)), frame.height)
-        return orientation_of(frame).turn(shown)
+        return self.orientation(frame).turn(shown)
 
     def square(self, frame: VideoFrame, resize: int, crop: int) -> Image:
         """Resize the shorter side to ``resize`` and cut the ``crop`` x ``crop`` centre; upright."""
-        orientation = orientation_of(frame)
+        orientation = self.orientation(frame)
         frame = self._without_far_ends(frame)
         size = scaled_to_shorter(float(frame.width * self.pixel_aspect), frame.height, resize)
         return np.ascontiguousarray(centre_crop(orientation.apply(self._rgb(frame, size)), crop))
 
     def whole(self, frame: VideoFrame, side: int) -> Image:
         """All of the frame pressed into a square; upright."""
-        orientation = orientation_of(frame)
+        orientation = self.orientation(frame)
         frame = self._without_far_ends(frame)
         return np.ascontiguousarray(orientation.apply(self._rgb(frame, Size(side, side))))
 
     def thumbnail(self, frame: VideoFrame, height: int) -> Image:
         """The whole frame, upright, ``height`` pixels high and at most ``LONGEST_STRIP`` times as wide."""
-        orientation = orientation_of(frame)
+        orientation = self.orientation(frame)
         frame = self._without_far_ends(frame)
         shown = orientation.turn(Size(max(1, round(frame.width * self.pixel_aspect)), frame.height))
         width = min(max(1, round(height * shown.width / shown.height)), LONGEST_STRIP * height)
