@@ -209,7 +209,9 @@ def test_many_at_once(server: Running, root: Path) -> None:
         {"path": str(root / "videos" / "broken.mp4")},
         {"video": server.id("coffee.mp4")},
     ]
-    answer = server.http.post("/api/v1/batches?wait=120", json={"queries": queries, "k": 1})
+    answer = server.http.post(
+        "/api/v1/batches?wait=120", json={"queries": queries, "k": 1, "added_since": "2001-01-01T00:00:00Z"}
+    )
     first, second, third = answer.json()["results"]
     assert names(first)[0] in ("cat.mp4", "part of it.mkv")
     assert "broken.mp4" in second["error"]

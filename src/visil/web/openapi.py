@@ -48,26 +48,26 @@ ABOUT = (
 )
 
 
-def install(app: FastAPI) -> None:
-    """Let an app describe itself so."""
+def install(app: FastAPI, tokens: bool) -> None:
+    """Let an app describe itself so; ``tokens``: whether callers need one."""
     made: dict[str, Any] = {}
 
     def described() -> dict[str, Any]:
         if not made:
-            made.update(describe(app))
+            made.update(describe(app, tokens))
         return made
 
     app.openapi = described  # type: ignore[method-assign]
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
+def describe(app: FastAPI, tokens: bool) -> dict[str, Any]:
     """The description of an app's calls."""
     said = get_openapi(
         title=app.title, version=app.version, summary=app.summary, description=ABOUT, routes=app.routes
     )
     said["paths"] = {
         path.replace("/api/", VERSION, 1): {
-            method: _call(method.upper(), path, operation) for method, operation in ways.items()
+            method: _call(method.upper(), path, operation, tokens) for method, operation in ways.items()
         }
         for path, ways in said["paths"].items()
     }
@@ -83,7 +83,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     return said
 
 
-def _call(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
+def _call(method: str, path: str, operation: dict[str, Any], tokens: bool) -> dict[str, Any]:
     """One call: named by what it does, with who may make it."""
     operation["responses"] = {
         status: answer
@@ -92,20 +92,27 @@ def _call(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
     }
     for answer in operation["responses"].values():
         for kind, content in answer.get("content", {}).items():
+            if "json" in kind or kind == "text/event-stream":
+                continue
             text = kind.startswith("text/")
             content.setdefault(
                 "schema", {"type": "string"} if text else {"type": "string", "format": "binary"}
             )
     operation["operationId"] = _name(method, path)
-    if path in OPEN or not path.startswith("/api/"):
-        operation["security"] = [{}] if method == "GET" else [{"header": []}]
-        return operation
-    looks = method == "GET"
-    by_hand: list[dict[str, list[str]]] = [{"session": []}, {}] if looks or starts_work(method, path) else []
-    with_header: list[dict[str, list[str]]] = [] if looks else [{"session": [], "header": []}, {"header": []}]
-    operation["security"] = [{"token": []}, *with_header, *by_hand]
-    operation["x-role"] = role_needed(method, path)
+    operation["security"] = _security(method, path, tokens)
+    if path not in OPEN:
+        operation["x-role"] = role_needed(method, path)
     return operation
+
+
+def _security(method: str, path: str, tokens: bool) -> list[dict[str, list[str]]]:
+    """What a request must carry: one of these."""
+    looks = method == "GET"
+    if path in OPEN or not tokens:
+        free = looks or (path not in OPEN and starts_work(method, path))
+        by_token: list[dict[str, list[str]]] = [{"token": []}] if tokens else []
+        return [{}] if free else [*by_token, {"header": []}]
+    return [{"token": []}, {"session": []} if looks else {"session": [], "header": []}]
 
 
 def _name(method: str, path: str) -> str:

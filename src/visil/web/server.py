@@ -113,7 +113,7 @@ def make_app(service: Service) -> ASGIApp:
         lifespan=lifespan,
     )
     problems.install(app)
-    openapi.install(app)
+    openapi.install(app, bool(service.settings.tokens))
     parts = (routes_session, routes_videos, routes_work, routes_jobs, routes_library, routes_matches)
     for part in (*parts, routes_review, routes_banks):
         app.include_router(part.routes(service))

@@ -105,6 +105,7 @@ class BatchRequest(SearchOptions):
 
     model_config = ConfigDict(
         extra="forbid",
+        strict=False,  # or a moment could not be given as text
         json_schema_extra={"examples": [{"queries": [{"video": ID}, {"path": "/videos/a.mp4"}], "k": 5}]},
     )
 
