@@ -167,7 +167,7 @@ class Stub:
                 return 204, None
             case "POST", ["duplicates"]:
                 self.looked = True
-                return self.start("duplicates", "Look for duplicates", None)
+                return self.start("duplicates", "Find duplicates", None)
             case "GET", ["review"] if self.looked and self.hold.is_set():
                 return 200, self.review.page(ask)
             case "PUT", ["review", "decisions"]:

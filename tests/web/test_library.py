@@ -87,7 +87,7 @@ def test_failures_are_tried_again_or_removed_and_a_clip_comes_in(serve: Serve, r
 def test_a_large_library_answers_while_it_is_read_again(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "QUICK_S", 0.0)  # as if reading took long
+    monkeypatch.setattr(library, "LARGE", 0)
     monkeypatch.setattr(library, "OFTEN_S", 0.0)
     monkeypatch.setattr(library, "SHARE", 0)
     with visil.Index(shutil.copytree(built, tmp_path / "all.visil")) as index:

@@ -190,37 +190,35 @@ def how_it_came_about(config: ViSiLConfig, match: Match, common: NDArray[np.floa
     rows, columns = len(match.query_times), len(match.target_times)
     rate = "one a second" if config.sampling.fps == 1 else f"{config.sampling.fps:g} a second"
     said = [
-        f"{_frames(rows)} of the query and {_frames(columns)} of the target were looked at, {rate}, "
-        "each cut into regions.",
-        f"Every frame of the one was held against every frame of the other: {rows * columns:,} similarities, "
-        "the frame-to-frame matrix.",
+        f"{_frames(rows)} of the query and {_frames(columns)} of the target were used, {rate}.",
+        f"Every frame of one video was compared with every frame of the other, region by region: "
+        f"{rows * columns:,} similarities, the frame-to-frame matrix.",
     ]
     if config.comparator is not None:
         said.append(
-            "A network read that matrix and kept what looks like footage that runs on in both: its output."
+            "A neural network read that matrix and kept what looks like the same footage running in both."
         )
-    best = "each frame's best match in the other video counts, in both directions; the score is their mean"
-    one_way = "each frame of the query counts with its best match in the target; the score is their mean"
+    best = "the mean of every frame's best match in the other video, in both directions"
+    one_way = "the mean of every query frame's best match in the target"
     said.append(f"Score {match.score:.2f}: {best if config.symmetric else one_way}.")
     if common is not None and float(common.max(initial=0.0)) > 0.005:
         said.append(
-            "Some frames look like much of this collection. They say less about where footage comes from, so up to "
-            f"{float(common.max()):.2f} was taken off their similarities before stretches were looked for."
+            "Some frames look like many others in this collection, so they count less: up to "
+            f"{float(common.max()):.2f} was subtracted from their similarities before shared stretches were searched."
         )
     if match.segments:
         count = len(match.segments)
-        stretches = "1 stretch runs" if count == 1 else f"{count} stretches run"
-        shared = in_words(match.segments)
-        said.append(f"{stretches} on alike in both: the query {shared} in the target.")
+        stretches = "1 shared stretch was found" if count == 1 else f"{count} shared stretches were found"
+        said.append(f"{stretches}: the query {in_words(match.segments)} in the target.")
     else:
-        said.append("No stretch runs on alike in both.")
+        said.append("No shared stretch was found.")
     if match.calibrated:
         said.append(
-            f"Confidence {percent(match.confidence)}: of pairs that look like this one, so many share footage. "
-            f"That makes the verdict “{match.verdict}”."
+            f"Confidence {percent(match.confidence)}: the share of pairs like this one that have footage in common. "
+            f"The verdict is therefore “{match.verdict}”."
         )
     else:
-        said.append("The confidence is only the score: it was not calibrated for this model.")
+        said.append("This model has no calibrated confidence; the score is shown instead.")
     return said
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sqlite3
 import stat
 import threading
 import time
@@ -28,8 +27,8 @@ OFTEN_S = 0.5
 """Seconds for which a list is answered from memory without asking the catalogue, at the least."""
 SHARE = 5
 """Times as long as the last reading took that it is answered from memory, if that is longer."""
-QUICK_S = 0.3
-"""Seconds of reading that a list waits for; of a collection that takes longer, an older list is shown meanwhile."""
+LARGE = 5000
+"""Videos from which a list does not wait for the catalogue to be read again: the one before is shown meanwhile."""
 MOST_READ = 100_000
 """Files whose content is remembered."""
 NO_VIDEO = "There is no such video in this collection."
@@ -159,17 +158,15 @@ class Library:
         self._listing = Listing(index.folder)
         self._snapshot: Snapshot | None = None
         self._due = 0.0
-        self._took = 0.0
-        self._closed = False
         self._left: list[tuple[list[str], list[str]]] = []
         self._reading = threading.Lock()
         self._working: dict[str, None] = {}
         self._read: dict[tuple[str, Stamp], str] = {}
 
     def close(self) -> None:
-        """Let go of the files."""
-        self._closed = True
-        self._listing.close()
+        """Let go of the files, once nobody reads them any more."""
+        with self._reading:
+            self._listing.close()
 
     def working(self, *, begin: Iterable[str] = (), end: Iterable[str] = (), clear: bool = False) -> None:
         """Files that are about to be added, and those that are done with."""
@@ -235,7 +232,7 @@ class Library:
         kept = self._snapshot
         if kept is not None and (time.monotonic() < self._due or kept.version == self._listing.version()):
             return kept
-        if kept is None or self._took < QUICK_S:
+        if kept is None or len(kept.entries) < LARGE:
             with self._reading:
                 if self._snapshot is not kept and self._snapshot is not None:
                     return self._snapshot
@@ -251,9 +248,6 @@ class Library:
     def _read_and_release(self) -> None:
         try:
             self._renew()
-        except sqlite3.Error:
-            if not self._closed:
-                raise
         finally:
             self._reading.release()
 
@@ -267,8 +261,8 @@ class Library:
         for sort in () if kept is None else tuple(kept.orders):
             fresh.order(sort)
         self._snapshot = fresh
-        self._took = time.monotonic() - began
-        self._due = time.monotonic() + max(OFTEN_S, SHARE * self._took)
+        took = time.monotonic() - began
+        self._due = 0.0 if kept is None else time.monotonic() + max(OFTEN_S, SHARE * took)
         return fresh
 
     def read_again(self) -> None:

@@ -74,7 +74,7 @@ def problem_of(error: VisilError) -> Problem:
         case UsageError() | VideoError():
             return Problem(422, str(error))
         case IndexFolderError(reason="the folder cannot be written to"):
-            return Problem(403, "This collection cannot be written to: it is open for looking only.")
+            return Problem(403, "This collection is read-only.")
         case _:
             return Problem(500, str(error))
 

@@ -155,7 +155,7 @@ def routes(service: Service) -> APIRouter:
     ) -> dict[str, Any]:
         service.long_jobs.take(caller(request))
         if not service.index.writable:
-            raise Problem(403, "This collection cannot be written to: it is open for looking only.")
+            raise Problem(403, "This collection is read-only.")
 
         async def start() -> Job:
             real = await service.look_up(service.roots.resolve, body.path)
@@ -164,7 +164,7 @@ def routes(service: Service) -> APIRouter:
 
         return await started(request, key, webhook, body, start)
 
-    @router.post("/duplicates", response_model=shapes.Started, status_code=202, summary="Look for duplicates")
+    @router.post("/duplicates", response_model=shapes.Started, status_code=202, summary="Find duplicates")
     async def find(
         body: shapes.DuplicatesRequest, request: Request, webhook: Webhook = None, key: Key = None
     ) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def routes(service: Service) -> APIRouter:
 
         async def start() -> Job:
             asked = {"min_confidence": body.min_confidence}
-            return service.submit(request, "duplicates", "Look for duplicates", asked)
+            return service.submit(request, "duplicates", "Find duplicates", asked)
 
         return await started(request, key, webhook, body, start)
 

@@ -111,7 +111,7 @@ class Service:
                 self.library.read_again()
 
         if not self.index.writable:
-            raise Problem(403, "This collection cannot be written to: it is open for looking only.")
+            raise Problem(403, "This collection is read-only.")
         return await self.look_up(both)
 
     # ------------------------------------------------------------------ videos by reference
@@ -155,7 +155,7 @@ class Service:
             if held is None:
                 raise Problem(
                     404,
-                    f"{entry.name}: no file holds this video any more, or it has changed since it was added.",
+                    f"{entry.name}: the file has moved or changed since it was added.",
                 )
             path, stamp = held
             return Path(path), entry.name, (stamp.size, stamp.modified_ns)

@@ -50,7 +50,7 @@ class KeptMatch:
         try:
             found: dict[str, Any] = json.loads((self.folder / "result.json").read_text("utf-8"))
         except OSError:
-            raise Problem(404, "That comparison is kept no longer; compare the two videos again.") from None
+            raise Problem(404, "This comparison is no longer kept. Compare the two videos again.") from None
         return found
 
     def copy(self, side: Literal["query", "target"]) -> Path:

@@ -116,7 +116,7 @@ class StateFolder:
         """Where the matrices of a comparison are; a problem 404 where they are kept no longer."""
         folder = self.comparisons / comparison
         if not (comparison.isalnum() and (folder / "meta.json").is_file()):
-            raise Problem(404, "That comparison is kept no longer; compare the two videos again.")
+            raise Problem(404, "This comparison is no longer kept. Compare the two videos again.")
         return folder
 
 
