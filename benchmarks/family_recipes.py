@@ -1,6 +1,6 @@
 """The recipes of ViSiL's family on our clips: learned from training sources, judged on validation sources.
 
-    python benchmarks/family.py DATA OUT [--clips 64] [--epochs 4] [--triplets 48]
+    python benchmarks/family_recipes.py DATA OUT [--clips 64] [--epochs 4] [--triplets 48]
 
 Every recipe learns for the same few minutes from the same clips, on the same backbone; the students' teacher is the
 default model. Judged is how well an edited copy of each validation clip finds its clip: by the paper's edits, and by
