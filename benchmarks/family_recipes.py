@@ -22,7 +22,7 @@ import visil
 from shared.footage_split import Split, items
 from shared.results import keep
 from visil.compare.visil import ViSiL
-from visil.edits.clips import Heavy, PaperPositive
+from visil.edits.clips import Heavy, PaperPositive, PictureTransform
 from visil.training.cached_footage import CachedFootage
 from visil.training.config import TrainConfig
 from visil.training.embedding import SnippetEmbedder
@@ -68,7 +68,7 @@ def judged(model: ViSiL, videos: Sequence[str], cache: Path) -> dict[str, float]
     """mAP of edited copies, by kind of edit."""
     footage = CachedFootage(videos, cache, model.config.sampling)
     copies = edited_copies(footage, WINDOW, SEED)
-    kinds = {"paper's edits": PaperPositive(), "heavy edits": Heavy()}
+    kinds: dict[str, PictureTransform] = {"paper's edits": PaperPositive(), "heavy edits": Heavy()}
     return {
         kind: Validation(SnippetEmbedder(model, footage, edits), *copies).mean_average_precision()
         for kind, edits in kinds.items()
