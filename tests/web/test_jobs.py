@@ -100,7 +100,7 @@ def test_compare_with_matrices(shared: Running, root: Path) -> None:
     folder = f"/api/comparisons/{found['comparison']}"
     is_problem(shared.http.get(f"{folder}/attention.png?side=query&frame=0"), 404, "no attention")
     is_problem(shared.http.get(f"{folder}/meta.json"), 404)
-    is_problem(shared.http.get(f"/api/comparisons/{'0' * 32}/frame_matrix.png"), 404, "compare")
+    is_problem(shared.http.get(f"/api/comparisons/{'0' * 32}/frame_matrix.png"), 404, "Compare")
     mixed = {"query": {"path": str(root / "cut.mp4")}, "target": {"video": cat}}
     found = done(shared, shared.http.post("/api/compare", json=mixed))
     assert found["in_words"].startswith("shares 3 s")

@@ -77,18 +77,18 @@ class FolderStorage:
         if not (self.folder / CATALOGUE).is_file():
             make_folder(self.folder, create)
         self._features = FeatureStore(self.folder / "features")
-        self._refuse_emptied(create)
+        self._refuse_emptied()
         self.catalogue = Catalogue(FileDatabase(self.folder / CATALOGUE))
         self.store: PartFeatures = self._features
         self.left_out: LeftOut = LeftOutFact(self.catalogue)
 
-    def _refuse_emptied(self, create: bool) -> None:
-        """A catalogue of no bytes is one that has just been begun, or what is left of one: then it is damaged."""
+    def _refuse_emptied(self) -> None:
+        """A catalogue of no bytes has just been begun; beside features it is what is left of one."""
         catalogue = self.folder / CATALOGUE
         emptied = catalogue.is_file() and not any(
             size_of(catalogue.with_name(f"{CATALOGUE}{end}")) for end in ("", "-wal")
         )
-        if emptied and (not create or next(self._features.ids(), None) is not None):
+        if emptied and next(self._features.ids(), None) is not None:
             raise IndexFolderError(catalogue, DAMAGED)
 
     @property

@@ -131,6 +131,8 @@ class DecisionStore:
 
 def read_decisions(path: Path) -> dict[File, Decision]:
     """Every decision of a server that runs, read by another process."""
+    if not path.is_file():
+        return {}
     with closing(sqlite3.connect(path)) as db:
         return _decisions(db)
 
