@@ -15,7 +15,7 @@ from PIL import Image as pillow
 from synthetic import read_stamps, stamped_frames, write_video
 from visil.errors import UsageError
 from visil.video import Sampling, probe, read_frames
-from visil.video.pictures import (
+from visil.video.pictures import UPRIGHT, (
     Converter,
     Orientation,
     Size,
@@ -278,3 +278,19 @@ def test_a_whole_image_is_pressed_into_the_square(tmp_path: Path) -> None:
 def test_the_authors_cut_the_centre() -> None:
     with pytest.raises(UsageError, match="fit must be 'crop'"):
         Sampling(mode="count", fit="whole")
+
+
+def test_a_stream_s_frames_are_asked_once_how_they_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame that is asked stays in memory until garbage is collected."""
+    asked: list[object] = []
+
+    def counted(frame: object) -> object:
+        asked.append(frame)
+        return UPRIGHT
+
+    monkeypatch.setattr("visil.video.pictures.orientation_of", counted)
+    path = write_video(tmp_path / "still.mp4", [np.zeros((48, 64, 3), np.uint8)] * 40, fps=5)
+    assert len(read_frames(path)) == 8
+    assert len(asked) == 1
