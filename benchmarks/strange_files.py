@@ -60,7 +60,7 @@ def changing(count: int, size: tuple[int, int]) -> Iterable[Image]:
 def measured(*arguments: str | os.PathLike[str]) -> dict[str, float]:
     """What a command takes at its peak, all of its processes together, and in processor time."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    words = [sys.executable, "-m", "visil", *map(os.fspath, arguments)]
+    words = [sys.executable, "-m", "visil", *(os.fspath(argument) for argument in arguments)]
     command = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     most = 0.0
     while command.poll() is None:

@@ -15,7 +15,7 @@ from PIL import Image as pillow
 from synthetic import read_stamps, stamped_frames, write_video
 from visil.errors import UsageError
 from visil.video import Sampling, probe, read_frames
-from visil.video.pictures import UPRIGHT, (
+from visil.video.pictures import (
     Converter,
     Orientation,
     Size,
@@ -288,7 +288,7 @@ def test_a_stream_s_frames_are_asked_once_how_they_lie(
 
     def counted(frame: object) -> object:
         asked.append(frame)
-        return UPRIGHT
+        return Orientation()
 
     monkeypatch.setattr("visil.video.pictures.orientation_of", counted)
     path = write_video(tmp_path / "still.mp4", [np.zeros((48, 64, 3), np.uint8)] * 40, fps=5)

@@ -47,6 +47,13 @@ class DecoderKind(StrEnum):
     auto = "auto"
 
 
+class SamplingKind(StrEnum):
+    """What is looked at."""
+
+    even = "even"
+    keyframes = "keyframes"
+
+
 def add(
     index: Annotated[
         str, typer.Argument(metavar="INDEX", help="The collection's folder or URL; made where it is not.")
@@ -87,6 +94,12 @@ def add(
             "--fast-decode", help="Twice as fast to decode; samples up to some tenths of a second early."
         ),
     ] = False,
+    sampling: Annotated[
+        SamplingKind,
+        typer.Option(
+            help="What is looked at: one frame a second, or the key frame nearest to each second, many times faster."
+        ),
+    ] = SamplingKind.even,
     decoder: Annotated[
         DecoderKind,
         typer.Option(envvar="VISIL_DECODER", help="Who decodes: cpu, nvdec (a GPU) or auto."),
@@ -102,7 +115,7 @@ def add(
     """
     choose_device(device)
     from visil.collection import Index
-    from visil.collection.adding import decode_fast
+    from visil.collection.adding import Decode, decode_fast, decode_keyframes
     from visil.collection.discover import read_list, read_list_file
     from visil.model.code_kinds import checked
     from visil.video.decoders import decode_with
@@ -119,7 +132,13 @@ def add(
         raise UsageError("--fast-decode and --ray do not go together: leave one out")
     if decoder == DecoderKind.nvdec and (fast_decode or ray is not None):
         raise UsageError("--decoder nvdec goes with neither --fast-decode nor --ray: leave one out")
-    decode = decode_fast if fast_decode else decode_with(decoder.value)
+    decode: Decode | None = decode_fast if fast_decode else decode_with(decoder.value)
+    if sampling == SamplingKind.keyframes:
+        if fast_decode or ray is not None or decoder == DecoderKind.nvdec:
+            raise UsageError(
+                "--sampling keyframes goes with none of --fast-decode, --decoder nvdec and --ray: leave them out"
+            )
+        decode = decode_keyframes
     kind = None if codes is None else checked(codes.value)
     with (
         joined(ray, workers=workers, gpus=gpus_per_actor) as cluster,

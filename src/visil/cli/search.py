@@ -53,6 +53,10 @@ def search(
         float, typer.Option(min=0.0, max=1.0, help="Leave out hits that are less sure.")
     ] = 0.0,
     verdict: Verdicts = None,
+    refine: Annotated[
+        bool,
+        typer.Option("--refine", help="Look at hits more closely, around the ends of each stretch."),
+    ] = False,
     export: Exports = None,
     workers: Workers = None,
     ray: RayAddress = None,
@@ -84,6 +88,7 @@ def search(
             first_look=first_look,
             min_confidence=min_confidence,
             verdicts=verdicts,
+            refine=refine,
         )
         for query, hits in zip(named, found, strict=True):
             if isinstance(hits, VisilError):

@@ -51,6 +51,11 @@ def decode_fast(path: Path, sampling: Sampling) -> AbstractContextManager[Decodi
     return stream_frames(path, sampling, batch_size=READ, fast=True)
 
 
+def decode_keyframes(path: Path, sampling: Sampling) -> AbstractContextManager[Decoding]:
+    """For ``Index.add(…, decode=decode_keyframes)``: the key frame nearest to each time of the grid."""
+    return stream_frames(path, sampling, batch_size=READ, keyframes=True)
+
+
 class LocalEngine:
     """:class:`visil.collection.intake.Engine` of this machine, on ``workers`` cores.
 
@@ -63,7 +68,7 @@ class LocalEngine:
 
     def __call__(self, intake: Intake, files: list[Path]) -> None:
         """All files, once: large ones first, so that no core is left with one at the end."""
-        alone = self.decode not in (decode_here, decode_fast)
+        alone = self.decode not in (decode_here, decode_fast, decode_keyframes)
         recipe = AddRecipe(ModelEmbedder(intake.model), intake.model.config.sampling, self.decode)
         extract(_Adding(intake, recipe), largest_first(files), workers=self.workers, alone=alone)
 

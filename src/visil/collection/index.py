@@ -25,7 +25,7 @@ from visil.collection.part import Part
 from visil.collection.parts import SinglePart
 from visil.collection.presence import Gone, gone_files
 from visil.collection.queries import features_of, held
-from visil.collection.search import Hits, best_of, identical
+from visil.collection.search import Hits, best_of, identical, shown_anew
 from visil.collection.selection import Selection
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.shards.parts import ShardedParts
@@ -290,6 +290,7 @@ class Index:
         min_confidence: float = 0.0,
         verdicts: Collection[str] | None = None,
         among: Collection[str] | None = None,
+        refine: bool = False,
     ) -> Hits:
         """The ``k`` videos of the collection that share most with a query: a file, an id, or features.
 
@@ -297,7 +298,8 @@ class Index:
         vectors, and so many of them compared, which are the most alike. Hits that are less sure than
         ``min_confidence``, or have none of the ``verdicts``, are left out, and others take their places. With
         ``among`` only videos with these ids are looked at: all of them, if they are few. A video with the query's bytes
-        is a copy, whatever it shows.
+        is a copy, whatever it shows. ``refine``: where both files are at hand, hits that share footage are looked at
+        more closely, as :meth:`visil.ViSiL.compare` does.
         """
         if k < 1:
             raise UsageError(f"k must be at least 1, not {k}")
@@ -313,6 +315,7 @@ class Index:
                 first_look=first_look,
                 min_confidence=min_confidence,
                 among=among,
+                refine=refine,
             )
             return Hits([hit for hit in first if hit.verdict in verdicts][:k], first.note)
         check_first_look(first_look)
@@ -352,6 +355,8 @@ class Index:
         from visil.compare.judge import too_little
 
         sure = [self._where_it_is(hit) for hit in nearest if hit.confidence >= min_confidence]
+        if refine:
+            sure = [self._closely(features, hit) for hit in sure]
         return Hits(sure, too_little(query=features))
 
     def _likely(self, features: VideoFeatures, count: int, among: Collection[str] | None) -> list[int]:
@@ -365,6 +370,17 @@ class Index:
         allowed = set(known)
         (votes,) = self.parts.vote([Probes.of(features)], len(self))
         return [vote.number for vote in votes if vote.number in allowed][:count]
+
+    def _closely(self, query: VideoFeatures, hit: Hit) -> Hit:
+        """A hit as more frames a second show it; as it was where it shares nothing or cannot be read."""
+        if hit.missing or not hit.shares or hit.note:
+            return hit
+        try:
+            target = replace(self.features(hit.id), path=hit.path)
+            match = self.model.compare(query, shown_anew(self.model, target, hit.segments))
+        except VisilError:
+            return hit
+        return replace(hit, confidence=match.confidence, verdict=match.verdict, segments=list(match.segments))
 
     def _where_it_is(self, hit: Hit) -> Hit:
         """A hit with a file that is there; marked as missing where there is none."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from visil.matching.match import Match
     from visil.model.features import VideoFeatures
 
+AROUND = 8.0
+"""Seconds around a stretch that are looked at anew."""
+
 
 @dataclass(frozen=True)
 class Hit:
@@ -82,6 +85,28 @@ def identical(hit: Hit, video: Video) -> Hit:
     whole = (0.0, video.duration)
     known = Segment(whole, whole, 1.0)
     return replace(hit, confidence=1.0, verdict="copy", segments=[known], evidence=CERTAIN, note=SAME_BYTES)
+
+
+def shown_anew(model: ViSiL, target: VideoFeatures, segments: Iterable[Segment]) -> VideoFeatures:
+    """A video with its own frames around some stretches, where a key frame stands for several seconds.
+
+    Such seconds have the very vectors of the one before. Those of a still picture do, too, and stay as they are.
+    """
+    import torch
+
+    held = torch.zeros(len(target), dtype=torch.bool)
+    held[1:] = (target.vectors[1:] == target.vectors[:-1]).flatten(1).all(dim=1)
+    held[:-1] |= held[1:].clone()
+    near = torch.zeros_like(held)
+    for start, end in (segment.target for segment in segments):
+        near |= (target.timestamps >= start - AROUND) & (target.timestamps <= end + AROUND)
+    rows = (held & near).nonzero()[:, 0]
+    look = model.look(target)
+    if look is None or not len(rows):
+        return target
+    vectors = target.vectors.clone()
+    vectors[rows] = look(target.timestamps[rows].tolist()).to(vectors)
+    return replace(target, vectors=vectors)
 
 
 def compared(

@@ -7,6 +7,7 @@ candidates, and ``first-look*``, the signs of all vectors, are caches.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,9 @@ from visil.collection.store import FeatureStore, PartFeatures
 from visil.errors import IndexFolderError, os_reason
 
 CATALOGUE = "catalogue.sqlite"
+
+BEGUN_S = 1.0
+"""How long a catalogue that another process makes may be without a byte."""
 
 # What a process killed while it made the folder may have left: no reason to refuse it.
 OWN = {"features", *(f"{CATALOGUE}{end}" for end in ("", "-wal", "-shm", "-journal"))}
@@ -77,19 +81,28 @@ class FolderStorage:
         if not (self.folder / CATALOGUE).is_file():
             make_folder(self.folder, create)
         self._features = FeatureStore(self.folder / "features")
-        self._refuse_emptied()
+        self._refuse_emptied(create)
         self.catalogue = Catalogue(FileDatabase(self.folder / CATALOGUE))
         self.store: PartFeatures = self._features
         self.left_out: LeftOut = LeftOutFact(self.catalogue)
 
-    def _refuse_emptied(self) -> None:
-        """A catalogue of no bytes has just been begun; beside features it is what is left of one."""
+    def _refuse_emptied(self, create: bool) -> None:
+        """A catalogue of no bytes is what is left of one, unless a process has only just begun it."""
+        until = time.monotonic() + BEGUN_S
+        while self._emptied():
+            if next(self._features.ids(), None) is None:
+                if create:
+                    return
+                if time.monotonic() < until:
+                    time.sleep(0.02)
+                    continue
+            raise IndexFolderError(self.folder / CATALOGUE, DAMAGED)
+
+    def _emptied(self) -> bool:
         catalogue = self.folder / CATALOGUE
-        emptied = catalogue.is_file() and not any(
+        return catalogue.is_file() and not any(
             size_of(catalogue.with_name(f"{CATALOGUE}{end}")) for end in ("", "-wal")
         )
-        if emptied and next(self._features.ids(), None) is not None:
-            raise IndexFolderError(catalogue, DAMAGED)
 
     @property
     def writable(self) -> bool:

@@ -60,6 +60,11 @@ class Animation:
             has_audio=False,
         )
 
+    @property
+    def end(self) -> float:
+        """When the last picture so far leaves the display."""
+        return self.clock.end
+
     def frames(self) -> Iterator[TimedFrame]:
         """All pictures in order, as far as they can be read; a :class:`VideoError` where not even the first can."""
         from av.video.frame import VideoFrame

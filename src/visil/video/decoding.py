@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from visil.errors import VideoError, printable
 from visil.video.container import AnyPath, plain_errors
-from visil.video.sampling import Skipper
+from visil.video.sampling import LONGEST_APART, Skipper, key_packets
 from visil.video.timescales import has_no_clock
 
 if TYPE_CHECKING:
@@ -149,11 +149,18 @@ class TimedFrame(NamedTuple):
 class Decoder:
     """Decodes one stream; what cannot be decoded is counted in ``damaged`` and passed over.
 
-    With a ``skipper``, frames that no sample and no other frame needs are left out.
+    With a ``skipper``, frames that no sample and no other frame needs are left out; with ``keyframes`` all that need
+    others, where key frames are near each other.
     """
 
-    def __init__(self, container: InputContainer, stream: VideoStream, path: AnyPath) -> None:
+    def __init__(
+        self, container: InputContainer, stream: VideoStream, path: AnyPath, *, keyframes: bool = False
+    ) -> None:
         self.skipper: Skipper | None = None
+        self.keyframes = keyframes
+        self.end = 0.0
+        """When the last frame so far leaves the display, those that ``keyframes`` leaves out included."""
+        self._left_out_until = 0.0  # by the file's own reckoning
         self.container = container
         self.stream = stream
         self.path = path
@@ -174,10 +181,13 @@ class Decoder:
     def frames(self) -> Iterator[TimedFrame]:
         """All frames in order of display; a :class:`VideoError` where there is not one."""
         found = False
+        last: float | None = None
         for frame in self.decode_on():
             found = True
             stamp = self.stamp(frame)
             time = self.clock.tick(stamp, self.held(frame))
+            self.end = self.clock.end
+            last = stamp
             if self.skipper is not None and stamp is not None:
                 self.skipper.offset = time - stamp
             yield TimedFrame(frame, time)
@@ -188,6 +198,9 @@ class Decoder:
             if self.damaged:
                 raise VideoError(self.path, "damaged: not one frame can be decoded")
             raise VideoError(self.path, "the video stream holds no frames")
+        if self.keyframes and last is not None:
+            after = min(self._left_out_until - last, LONGEST_APART + ALWAYS_BELIEVED)
+            self.end = max(self.end, self.clock.time + after)
         self._warn_of_damage()
 
     def decode_on(self) -> Iterator[VideoFrame]:
@@ -218,13 +231,21 @@ class Decoder:
     def _chosen(self) -> Iterator[Packet[VideoStream] | None]:
         """The packets, with the decoder told before each whether it may pass over a frame that none refers to."""
         if self.skipper is None:
-            yield from self._packets()
+            yield from key_packets(self._noted(), self.tick) if self.keyframes else self._packets()
             return
         context, skipping = self.stream.codec_context, False
         for packet, needed in self.skipper.packets(self._packets()):
             if needed == skipping:
                 skipping = not needed
                 context.skip_frame = "NONREF" if skipping else "DEFAULT"
+            yield packet
+
+    def _noted(self) -> Iterator[Packet[VideoStream] | None]:
+        """The packets, with the end of the last one noted."""
+        for packet in self._packets():
+            if packet is not None and packet.pts is not None:
+                end = (packet.pts + (packet.duration or 0)) * self.tick
+                self._left_out_until = max(self._left_out_until, end)
             yield packet
 
     def _packets(self) -> Iterator[Packet[VideoStream] | None]:
@@ -261,7 +282,7 @@ class Decoder:
             logger.warning("%s: says nowhere how fast it runs; taken for 25 frames a second", name)
         if self.damaged:
             logger.warning("%s: damaged, %d packets could not be decoded", name, self.damaged)
-        declared, end = self.clock.declared_duration, self.clock.end
+        declared, end = self.clock.declared_duration, self.end
         if declared is not None and declared - end > max(1.0, 0.02 * declared):
             logger.warning("%s: ends after %.1f s of the %.1f s it declares", name, end, declared)
 

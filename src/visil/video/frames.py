@@ -105,16 +105,18 @@ class FrameStream:
         threads: int = 1,
         *,
         fast: bool = False,
+        keyframes: bool = False,
     ) -> None:
         if batch_size < 1:
             raise UsageError(f"batch_size must be at least 1, not {batch_size}")
         if threads < 0:
             raise UsageError(f"threads must be 0 (as many as there are cores) or more, not {threads}")
-        if fast and sampling.mode == "count":
+        if (fast or keyframes) and sampling.mode == "count":
             raise UsageError("fast decoding leaves frames out: it goes with mode 'time' only")
         self.path = path
         self.sampling = sampling
         self.fast = fast
+        self.keyframes = keyframes
         self.duration = 0.0
         self.damaged = 0
         kind = kind_of(path)
@@ -167,8 +169,9 @@ class FrameStream:
 
     def _video_samples(self, threads: int) -> Generator[Sample, None, None]:
         with open_video(self.path, threads, fast=self.fast) as (container, stream), plain_errors(self.path):
-            decoder = Decoder(container, stream, self.path)
-            if self.sampling.mode == "time" and not self.fast and not decoder.clockless:
+            decoder = Decoder(container, stream, self.path, keyframes=self.keyframes)
+            exact = self.sampling.mode == "time" and not self.fast and not self.keyframes
+            if exact and not decoder.clockless:
                 decoder.skipper = Skipper(self.sampling.fps, stamp_tolerance(decoder.tick), decoder.tick)
             converter = Converter(stream.sample_aspect_ratio)
 
@@ -184,28 +187,31 @@ class FrameStream:
     ) -> Iterator[TimedFrame]:
         """The decoder's frames, with this stream's public counters kept up to date; none is held back here."""
         for timed in decoder.frames():
-            self.duration, self.damaged = decoder.clock.end, decoder.damaged
+            self.duration, self.damaged = decoder.end, decoder.damaged
             if on_first is not None:
                 on_first(timed.frame)
                 on_first = None
             yield timed
             del timed
-        self.damaged = decoder.damaged
+        self.duration, self.damaged = decoder.end, decoder.damaged
 
     def _by_time(
         self, frames: Iterable[TimedFrame], decoder: Decoder | Animation, converter: Converter
     ) -> Iterator[Sample]:
-        """The frame on display at each time of the grid; the frames between are never converted."""
+        """The frame on display at each time of the grid, or the nearest key frame; no other is converted."""
         grid = TimeGrid(self.sampling.fps, stamp_tolerance(decoder.tick))
         shown: VideoFrame | Image | None = None
+        since = 0.0
         for frame, time in frames:
             if shown is not None:
-                yield from self._repeated(shown, grid.until(time), converter)
+                until = (since + time) / 2 if self.keyframes else time
+                yield from self._repeated(shown, grid.until(until), converter)
             large = frame.width * frame.height > LARGE_PIXELS
             shown = self._sample(frame, converter) if large else frame  # though it may be no sample
+            since = time
             del frame
         if shown is not None:
-            yield from self._repeated(shown, grid.finish(decoder.clock.end), converter)
+            yield from self._repeated(shown, grid.finish(decoder.end), converter)
 
     def _repeated(self, shown: VideoFrame | Image, indices: range, converter: Converter) -> Iterator[Sample]:
         if indices:
@@ -246,14 +252,16 @@ def stream_frames(
     *,
     threads: int = 1,
     fast: bool = False,
+    keyframes: bool = False,
 ) -> FrameStream:
     """Open a video, or a folder of images, and iterate over its sampled frames in batches.
 
     Memory does not grow with the length of the video. ``threads`` is for decoding; 0 means one per core.
     ``fast`` takes the last frame before each time of the grid that is cheap to decode, some tenths of a second early,
-    with block edges: about twice as fast for H.264.
+    with block edges: about twice as fast for H.264. ``keyframes`` takes the key frame nearest to each time, which many
+    times may share, and decodes hardly anything else; where none is within some seconds, the frame itself.
     """
-    return FrameStream(path, sampling, batch_size, threads, fast=fast)
+    return FrameStream(path, sampling, batch_size, threads, fast=fast, keyframes=keyframes)
 
 
 def read_frames(path: AnyPath, sampling: Sampling = DEFAULT_SAMPLING, *, threads: int = 1) -> Frames:

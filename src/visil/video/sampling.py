@@ -32,6 +32,9 @@ DEFAULT_RATE = 25.0
 AHEAD = 40
 """Packets looked at ahead: frames are stored at most 16 places before or after their turn."""
 
+LONGEST_APART = 4.0
+"""Seconds between key frames beyond which these alone would miss too much."""
+
 LEAP = 1.0
 """Seconds between neighbouring packets beyond which stamps are taken to start anew."""
 
@@ -175,3 +178,35 @@ class Skipper:
         start = stamp * self.tick + self.offset - self.tolerance
         stop = after * self.tick + self.offset + self.tolerance
         return math.ceil(start * self.fps) < math.ceil(stop * self.fps)
+
+
+def key_packets(
+    packets: Iterator[Packet[VideoStream] | None], tick: float
+) -> Iterator[Packet[VideoStream] | None]:
+    """Key frames alone, which need no other frame to be decoded; all frames from one that has no other near after it.
+
+    ``packets`` end with None, as do those that come out.
+    """
+    held: list[Packet[VideoStream]] = []  # a key frame, and what follows it until the next one
+    whole = False
+    for packet in packets:
+        if packet is None:
+            break
+        if packet.is_keyframe:
+            yield from held[:1]
+            held, whole = [packet], False
+        elif whole:
+            yield packet
+        else:
+            held.append(packet)
+            if _seconds(held, tick) > LONGEST_APART:
+                yield from held
+                held, whole = [], True
+    yield from held[:1]
+    yield None
+
+
+def _seconds(packets: list[Packet[VideoStream]], tick: float) -> float:
+    """From the first packet to the last; without stamps, as many as :data:`DEFAULT_RATE` packets are one."""
+    first, last = packets[0].dts, packets[-1].dts
+    return len(packets) / DEFAULT_RATE if first is None or last is None else (last - first) * tick
