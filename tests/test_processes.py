@@ -44,7 +44,6 @@ def test_commands(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_video(planted / name, stamped_frames(8, first=ord(name[0])), 4)
     assert visil("add", "all.visil", ".", "--workers", "2", "--json")["added"] == 2
     assert visil("search", "all.visil", "a.mp4", "--json")["hits"]
-    assert "groups" in visil("duplicates", "all.visil", "--json")
     assert ran(planted) == []
 
 

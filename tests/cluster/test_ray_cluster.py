@@ -45,10 +45,12 @@ LOOPBACK = "127.0.0.2"
 QUICK = {
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 500,
-    "health_check_failure_threshold": 3,
+    "health_check_failure_threshold": 10,
     "worker_niceness": 0,
+    "enable_worker_prestart": False,
+    "prestart_worker_first_driver": False,
 }
-"""How soon a dead node is noticed; and processes that need not wait for all other tests."""
+"""How soon a dead node is noticed; and no processes but those asked for, which need not wait for all other tests."""
 
 
 class Nodes:
@@ -126,15 +128,15 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve videos, the last of which contains the first; a copy, a text file, and one of several batches."""
+    """Seven videos, the last of which contains the first; a copy, a text file, and one of several batches."""
     folder = tmp_path_factory.mktemp("videos")
-    for seed in range(12):
+    for seed in range(6):
         write_video(folder / f"{seed:02}.mp4", moving_scene(seed, 5, 6, (64, 96)), 6)
     first = list(moving_scene(0, 5, 6, (64, 96)))
-    write_video(folder / "12.mp4", [*moving_scene(40, 4, 6, (64, 96)), *first], 6)
+    write_video(folder / "06.mp4", [*moving_scene(40, 4, 6, (64, 96)), *first], 6)
     shutil.copy(folder / "03.mp4", folder / "copy of 03.mp4")
     (folder / "text.mp4").write_text("no video")
-    write_video(folder / "long.mp4", moving_scene(50, 70, 6, (64, 96)), 6)
+    write_video(folder / "long.mp4", moving_scene(50, 40, 6, (64, 96)), 6)
     return folder
 
 
@@ -161,7 +163,7 @@ def local(videos: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("local") / "all.visil"
     with visil.Index(folder, model=str(model_folder)) as index:
         report = index.add(videos, workers=1)
-    assert (report.added, report.unchanged, len(report.failed)) == (14, 1, 1)
+    assert (report.added, report.unchanged, len(report.failed)) == (8, 1, 1)
     return folder
 
 
@@ -180,17 +182,17 @@ def test_add_gives_what_one_machine_gives(
     states: list[AddProgress] = []
     with visil.Index(tmp_path / "new.visil", model=str(model_folder)) as index, visil.Index(local) as one:
         report = index.add(videos, progress=states.append, engine=over(cluster))
-        assert (report.added, report.unchanged) == (14, 1)
+        assert (report.added, report.unchanged) == (8, 1)
         assert [os.path.basename(path) for path, _ in report.failed] == ["text.mp4"]
-        assert (states[-1].files, states[-1].total) == (16, 16)
+        assert (states[-1].files, states[-1].total) == (10, 10)
         assert states[-1].frames == sum(video.frames for video in index.catalogue.videos())
         same(content(index), content(one))
         long = index.video(str(videos / "long.mp4"))
-        assert long.frames == 140
+        assert long.frames == 80
         whole = index.model.embed(videos / "long.mp4")  # its batches are those of the task
         assert torch.equal(index.store.read(long.id).vectors, whole.vectors.half())
         again = index.add(videos, engine=over(cluster))
-        assert (again.added, again.unchanged, len(again.failed)) == (0, 15, 1)
+        assert (again.added, again.unchanged, len(again.failed)) == (0, 9, 1)
 
 
 DRIVER = """
@@ -213,7 +215,7 @@ def test_a_driver_and_then_a_node_killed_on_the_way_lose_and_double_nothing(
         [sys.executable, "-c", DRIVER, str(folder), str(model_folder), nodes.address, str(videos)]
     )
     try:
-        while child.poll() is None and len(list(folder.glob("features/??/[!.]*"))) < 3:
+        while child.poll() is None and len(list(folder.glob("features/??/[!.]*"))) < 2:
             time.sleep(0.05)
     finally:
         child.send_signal(signal.SIGKILL)
@@ -227,10 +229,10 @@ def test_a_driver_and_then_a_node_killed_on_the_way_lose_and_double_nothing(
 
     with visil.Index(folder, model=str(model_folder)) as index, visil.Index(local) as one:
         before = len(index)
-        assert 2 <= before < 14
+        assert 1 <= before < 8
         report = index.add(videos, progress=kill, engine=over(cluster))
         assert killed
-        assert report.added == 14 - before
+        assert report.added == 8 - before
         same(content(index), content(one))
     nodes.keep_two()
 
@@ -238,25 +240,25 @@ def test_a_driver_and_then_a_node_killed_on_the_way_lose_and_double_nothing(
 def test_shards_answer_as_one_index_even_when_their_processes_die(
     cluster: Cluster, local: Path, tmp_path: Path
 ) -> None:
-    create(tmp_path / "many", 3, source=local)
+    create(tmp_path / "many", 2, source=local)
     with (
         visil.Index(local) as one,
         visil.Index(tmp_path / "many", connect=RayConnection) as many,
     ):
         connection = many.parts.connection
         assert isinstance(connection, RayConnection)
-        names = [video.id for video in one.catalogue.videos()][:4]
+        names = [video.id for video in one.catalogue.videos()][:2]
         for name in names:
             assert [hit.to_dict() for hit in many.search(name)] == [hit.to_dict() for hit in one.search(name)]
         before = connection.processes
-        assert len(set(before)) == 3
+        assert len(set(before)) == 2
         os.kill(before[0], signal.SIGKILL)
         for name in names:
             assert [hit.to_dict() for hit in many.search(name)] == [hit.to_dict() for hit in one.search(name)]
         assert connection.processes[1:] == before[1:]  # those that lived stayed warm
-        groups = [group.to_dict() for group in one.duplicates()]
+        groups = [group.to_dict() for group in one.duplicates(prove=False)]
         assert groups
-        assert [group.to_dict() for group in many.duplicates()] == groups
+        assert [group.to_dict() for group in many.duplicates(prove=False)] == groups
     shutil.rmtree(tmp_path / "many" / "shard-001.visil")
     with pytest.raises(IndexFolderError, match="shard-001"):
         visil.Index(tmp_path / "many", connect=RayConnection)

@@ -146,7 +146,6 @@ def main() -> None:
     for dtype, channels, few, out in (
         ("fp16", 512, 0, "fp16"),
         ("fp16", 256, 0, "fp32"),
-        ("fp16", 256, 0, "fp16"),
         ("fp8e4nv", 512, 0, "fp16"),
         ("fp16", 256, 3, "fp32"),
         ("bf16", 192, 5, "fp32"),
