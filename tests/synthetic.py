@@ -30,14 +30,14 @@ def write_video(
     color_range: int | None = None,
     container_format: str | None = None,
     container_options: dict[str, str] | None = None,
-    sound: bool = False,
+    sound: bool | NDArray[np.float32] = False,
 ) -> Path:
     """Encode RGB frames [H, W, 3] into a file whose suffix names the container; returns its path.
 
     ``timestamps`` are seconds, one per frame, for a variable frame rate; they must go up. ``rotation`` is in
     degrees counterclockwise, the way the frames are to be turned for display. ``colorspace`` and
     ``color_range`` are FFmpeg's numbers (1 and 1: BT.709, limited); the pixels are converted to match.
-    ``sound`` adds a silent track.
+    ``sound`` adds a track: silent, or samples at 48 kHz.
     """
     import av
 
@@ -57,7 +57,7 @@ def write_video(
             stream.codec_context.colorspace = colorspace
         if color_range is not None:
             stream.codec_context.color_range = color_range
-        voice = container.add_stream("aac", rate=48000, layout="mono") if sound else None
+        voice = container.add_stream("aac", rate=48000, layout="mono") if sound is not False else None
         seconds = 0.0
         for index, image in enumerate(frames):
             if index == 0:
@@ -74,7 +74,10 @@ def write_video(
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
         if voice is not None:
-            _mux_silence(container, voice, seconds + float(1 / rate))
+            length = round((seconds + float(1 / rate)) * 48000)
+            _mux_sound(
+                container, voice, np.zeros(length, np.float32) if isinstance(sound, bool) else sound[:length]
+            )
     return path
 
 
@@ -207,15 +210,17 @@ def _quick(codec: str) -> dict[str, str]:
     return {}
 
 
-def _mux_silence(container: object, voice: object, seconds: float) -> None:
+def _mux_sound(container: object, voice: object, samples: NDArray[np.float32]) -> None:
     import av
     from av.audio.stream import AudioStream
     from av.container import OutputContainer
 
     assert isinstance(container, OutputContainer)
     assert isinstance(voice, AudioStream)
-    for start in range(0, round(seconds * 48000), 1024):
-        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+    for start in range(0, len(samples), 1024):
+        piece = np.zeros((1, 1024), np.float32)
+        piece[0, : len(samples) - start] = samples[start : start + 1024]
+        frame = av.AudioFrame.from_ndarray(piece, format="fltp", layout="mono")
         frame.sample_rate = 48000
         frame.pts = start
         container.mux(voice.encode(frame))

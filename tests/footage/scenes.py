@@ -77,12 +77,12 @@ def deck(slides: Sequence[int], seconds: float = 2.0) -> Frames:
     return [slide(words) for words in slides for _ in range(round(seconds * FPS))]
 
 
-def enlarged(frames: Frames, times: float) -> Frames:
+def enlarged(frames: Frames, times: float, how: str = "BICUBIC") -> Frames:
     from PIL import Image as pillow
 
     height, width = (round(side * times) // 2 * 2 for side in frames[0].shape[:2])
     return [
-        np.asarray(pillow.fromarray(frame).resize((width, height), pillow.Resampling.BICUBIC))
+        np.asarray(pillow.fromarray(frame).resize((width, height), pillow.Resampling[how]))
         for frame in frames
     ]
 

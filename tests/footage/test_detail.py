@@ -16,7 +16,15 @@ from visil.video import frames_at, probe
 
 FPS = 4
 SECONDS = 3
-MOMENTS = [(time, time) for time in (0.25, 0.75, 1.25, 1.75, 2.25)]
+TIMES = [0.25, 0.75, 1.25, 1.75, 2.25]
+
+
+def sharp(frame: np.ndarray) -> np.ndarray:
+    from PIL import Image as pillow
+    from PIL import ImageFilter
+
+    return np.asarray(pillow.fromarray(frame).filter(ImageFilter.UnsharpMask(2, 80, 0)))
+
 
 Make = Callable[[str], Shown]
 
@@ -56,6 +64,21 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
                 return write(name, enlarged(of("original"), 0.5), options={"crf": "14"})
             case "reduced and enlarged":
                 return write(name, enlarged(of("reduced"), 4), options={"crf": "14"})
+            case "enlarged by Lanczos' filter":
+                return write(name, enlarged(of("original"), 1.5, "LANCZOS"), options={"crf": "14"})
+            case "reduced and enlarged by Lanczos' filter":
+                return write(name, enlarged(of("reduced"), 4, "LANCZOS"), options={"crf": "14"})
+            case "sharpened":
+                return write(name, [sharp(frame) for frame in of("original")], options={"crf": "14"})
+            case "enlarged and sharpened":
+                return write(
+                    name, [sharp(frame) for frame in enlarged(of("original"), 2)], options={"crf": "14"}
+                )
+            case "of more contrast":
+                frames = [
+                    np.clip((frame - 16.0) * (255 / 219), 0, 255).astype(np.uint8) for frame in of("original")
+                ]
+                return write(name, frames, options={"crf": "14"})
             case "MPEG-4":
                 return write(name, of("original"), codec="mpeg4", options={"b": "150000", "qmax": "31"})
         raise AssertionError(name)
@@ -63,11 +86,18 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     return make_one
 
 
+def judged(one: Shown, two: Shown) -> Finer:
+    frames = [frames_at(file.path, TIMES, file.height) for file in (one, two)]
+    return finer(one, two, zip(*frames, strict=True))
+
+
 @pytest.mark.parametrize(
     ("better", "worse", "clearly"),
     [
         ("original", "recoded badly", True),
-        ("original", "enlarged", False),
+        ("original", "enlarged", None),
+        ("original", "enlarged by Lanczos' filter", None),
+        ("original", "reduced and enlarged by Lanczos' filter", True),
         ("original", "reduced", True),
         ("original", "reduced and enlarged", True),
         ("original", "MPEG-4", None),
@@ -79,13 +109,22 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 )
 def test_detail_that_is_there_wins(better: str, worse: str, clearly: bool | None, make: Make) -> None:
     one, two = make(better), make(worse)
-    found = finer(one, two, MOMENTS, frames_at)
-    turned = finer(two, one, MOMENTS, frames_at)
+    found, turned = judged(one, two), judged(two, one)
     assert found.which in ("first", None)
     assert turned.which in ("second", None), "whichever comes first"
     if clearly is not None:
         assert found.clearly == clearly
         assert found.which == "first" or not clearly
+
+
+@pytest.mark.parametrize("kind", ["sharpened", "enlarged and sharpened", "of more contrast"])
+def test_steep_edges_that_were_made_are_no_detail(kind: str, make: Make) -> None:
+    """Both are kept, or the original is: nothing goes for edges that anybody can make."""
+    found = judged(make("original"), make(kind))
+    assert found == Finer(None, True) or found.which != "second"
+    assert judged(make(kind), make("original")) == Finer(
+        None if found.which is None else "second", found.clearly
+    )
 
 
 def test_files_that_bits_and_pixels_would_prefer(make: Make) -> None:
@@ -97,8 +136,8 @@ def test_files_that_bits_and_pixels_would_prefer(make: Make) -> None:
 
 
 def test_a_file_is_not_finer_than_itself(make: Make) -> None:
-    assert finer(make("original"), make("original"), MOMENTS, frames_at) == Finer(None, False)
-    assert finer(make("original"), make("enlarged"), [], frames_at) == Finer(None, False)
+    assert judged(make("original"), make("original")) == Finer(None, False)
+    assert finer(make("original"), make("enlarged"), []) == Finer(None, False)
 
 
 def test_steepness_is_a_logarithm_of_slopes_at_common_edges() -> None:

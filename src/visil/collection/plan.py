@@ -209,8 +209,13 @@ class _Relations:
             return f"{self.name(other)} is damaged"
         if proof is not None and proof.first_only is not None:
             return f"this file {proof.first_only}"
-        if proof is not None and proof.finer.clearly and proof.finer.which == "first":
-            return "this file shows it in more detail"
+        if proof is not None and proof.finer.clearly and proof.finer.which != "second":
+            told = proof.finer.which == "first"
+            return (
+                "this file shows it in more detail"
+                if told
+                else "which of the two shows more detail is unclear"
+            )
         return None
 
     def proof(self, video: Video, other: Video) -> Proof | None:

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from visil.footage.levels import levelled
 from visil.footage.miniatures import SIDE, Miniatures
 
 Span = tuple[float, float]
+Stretch = tuple[float, float, float]
+"""From and to which second of one video, and how much later it is in the other."""
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
@@ -35,13 +39,10 @@ CELL = 8
 MOVING = 0.75
 """Part of what changes within an eighth of a second that counts as motion between the two moments compared."""
 
-DARKEST, BRIGHTEST = 0.85, 1.18
-"""Contrast of the one to the other: the two ranges of video levels, taken for each other, come to 0.86 and 1.16."""
-SHIFT = 20.0
-"""Levels of brightness between them, at most."""
-
 PLAIN = 16
-"""A picture whose brightest pixel is less than so many levels above its darkest shows nothing that could be lost."""
+"""A picture whose brightest pixel is less than so many levels above its darkest,"""
+PLAIN_BLOCK = 3.0
+"""and whose brightest block less than so many above its darkest, shows nothing that could be lost."""
 
 SHORTEST_RUN = 2.0
 """Seconds; all of the video, where that is shorter."""
@@ -67,8 +68,16 @@ WHOLE = 0.99
 LONGEST_GAP = 0.25
 """if no more than so many seconds in a row are missing; of a short one, so many seconds may be missing."""
 
+CUT = 1.5
+"""Seconds by which two runs may lie nearer or farther apart in the other video without anything having been cut:"""
+DRIFT = (0.34, 0.01)
+"""clocks that are a little off, so many seconds and so large a part of it at most; more is another speed."""
+
 ROUGHLY = 1.5
 """By how much the means of blocks may differ more than blocks, as contrast is fitted to less of the picture."""
+
+FEWEST_LOOKS, LOOK_EVERY, MOST_LOOKS = 8, 2.0, 24
+"""Moments that are looked at closer: at least, every so many seconds, and at most."""
 
 CHUNK = 256
 """Moments that are compared at once."""
@@ -86,11 +95,19 @@ class Containment:
     """Whether that is all of it."""
     moments: tuple[tuple[float, float], ...] = ()
     """Some of the moments, in the first and in the other, evenly spread and as still as there are."""
+    stretches: tuple[Stretch, ...] = ()
+    """Where the other shows it."""
 
     @property
     def share(self) -> float:
         """Part of the first."""
         return self.seconds / self.of if self.of else 0.0
+
+    def less(self, part: float) -> Containment:
+        """Where a closer look found something else at a part of the moments."""
+        if part == 0:
+            return self
+        return replace(self, whole=False, seconds=round(self.seconds * (1 - part), 2))
 
 
 NOTHING = Containment(0.0, 0.0, whole=False)
@@ -139,8 +156,10 @@ def _shown(first: Miniatures, pair: _Pair, runs: Sequence[Run]) -> Containment:
     share, missing = float(shown.mean()), int((~shown).sum())
     most = round(LONGEST_GAP * MOMENTS)
     whole = missing <= max(most, (1 - WHOLE) * pair.count) and _longest(~shown) <= most
+    whole = whole and _drift(kept, pair.rate) <= DRIFT[0] + DRIFT[1] * first.seconds
     seconds = round(share * first.seconds, 2), round(first.seconds, 2)
-    return Containment(*seconds, whole, pair.still_moments(kept, shown))
+    stretches = tuple((run.start / MOMENTS, run.stop / MOMENTS, run.offset / pair.rate) for run in kept)
+    return Containment(*seconds, whole, pair.still_moments(kept, shown), stretches)
 
 
 class _Pair:
@@ -152,9 +171,8 @@ class _Pair:
         self.first = first.at(self.rate)[:: self.step]
         self.other = other.at(self.rate)
         self.count = len(self.first)
-        flat = self.first.reshape(self.count, -1)
-        self.plain: Flags = (flat.max(axis=1) - flat.min(axis=1)) < PLAIN
         self._cells = (_cells(self.first), _cells(self.other))
+        self.plain: Flags = (_range(self.first) < PLAIN) & (_range(self._cells[0]) < PLAIN_BLOCK)
         self._motion = self._motion_cells()
         self.least = min(self.count, round(SHORTEST_RUN * MOMENTS))
 
@@ -165,7 +183,7 @@ class _Pair:
         chosen = np.flatnonzero(found)
         # Most do not fit at all, which the means of their blocks tell at a 64th of the cost.
         mine, theirs = self._cells[0][moments[chosen]], self._cells[1][there[chosen]]
-        apart = np.abs(_levelled(mine, theirs) - theirs) - MOVING * self._motion[there[chosen]]
+        apart = np.abs(levelled(mine, theirs) - theirs) - MOVING * self._motion[there[chosen]]
         far = apart.max(axis=(1, 2)) > ROUGHLY * BLOCK
         found[chosen[far]] = False
         close = chosen[~far]
@@ -177,7 +195,7 @@ class _Pair:
     def _same(self, pictures: Bytes, there: NDArray[np.int64]) -> Flags:
         mine, theirs = pictures.astype(np.float32), self.other[there].astype(np.float32)
         motion = self._motion_at(there)
-        apart = np.abs(_levelled(mine, theirs) - theirs)
+        apart = np.abs(levelled(mine, theirs) - theirs)
         single = (apart - MOVING * _spread(motion)).max(axis=(1, 2)) <= PIXEL
         blocks = (_cells(apart) - MOVING * _cells(motion)).max(axis=(1, 2)) <= BLOCK
         result: Flags = single & blocks
@@ -247,10 +265,9 @@ class _Pair:
                     return False
         return tried
 
-    def still_moments(
-        self, runs: Sequence[Run], shown: Flags, count: int = 8
-    ) -> tuple[tuple[float, float], ...]:
+    def still_moments(self, runs: Sequence[Run], shown: Flags) -> tuple[tuple[float, float], ...]:
         """Moments of runs at even distances, each the stillest of its neighbourhood."""
+        count = min(max(FEWEST_LOOKS, round(self.count / MOMENTS / LOOK_EVERY)), MOST_LOOKS)
         pairs = [(moment, run.offset) for run in runs for moment in range(run.start, run.stop)]
         pairs = [pair for pair in pairs if shown[pair[0]] and not self.plain[pair[0]]]
         chosen = []
@@ -304,6 +321,12 @@ def _chained(runs: list[Run], pair: _Pair) -> list[Run]:
     return chain[::-1]
 
 
+def _drift(runs: Sequence[Run], rate: int) -> float:
+    """Seconds that the distance in time moves by in small steps; the largest step may be a cut."""
+    steps = (abs(after.offset - before.offset) / rate for before, after in pairwise(runs))
+    return sum(sorted(step for step in steps if step <= CUT)[:-1])
+
+
 def _at_one_place(runs: Sequence[Run], rate: int) -> Iterator[list[Run]]:
     """Neighbouring runs at nearly the same distance in time (a third of a second): clocks may be a little off."""
     together: list[Run] = []
@@ -314,18 +337,6 @@ def _at_one_place(runs: Sequence[Run], rate: int) -> Iterator[list[Run]]:
         together.append(run)
     if together:
         yield together
-
-
-def _levelled(mine: Floats, theirs: Floats) -> Floats:
-    """Pictures with the brightness and contrast of others, as far as a change of video levels goes."""
-    here, there = mine.mean(axis=(1, 2), keepdims=True), theirs.mean(axis=(1, 2), keepdims=True)
-    centred = mine - here
-    power = (centred * centred).sum(axis=(1, 2), keepdims=True)
-    gain = (centred * (theirs - there)).sum(axis=(1, 2), keepdims=True) / np.maximum(power, 1.0)
-    levelled: Floats = (
-        centred * np.clip(gain, DARKEST, BRIGHTEST) + here + np.clip(there - here, -SHIFT, SHIFT)
-    )
-    return levelled
 
 
 def _spread(motion: Floats) -> Floats:
@@ -341,6 +352,13 @@ def _cells(pictures: NDArray[np.generic]) -> Floats:
     side = SIDE // CELL
     cells: Floats = pictures.reshape(-1, side, CELL, side, CELL).mean(axis=(2, 4), dtype=np.float32)
     return cells
+
+
+def _range(pictures: NDArray[np.generic]) -> NDArray[np.generic]:
+    """From the darkest to the brightest of each."""
+    flat = pictures.reshape(len(pictures), -1)
+    found: NDArray[np.generic] = flat.max(axis=1) - flat.min(axis=1)
+    return found
 
 
 def _stretches(flags: Flags) -> Iterator[tuple[int, int]]:

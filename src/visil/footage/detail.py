@@ -1,14 +1,16 @@
 """Which of two files shows the same footage in more detail: detail that is there, not the number of its pixels or bits.
 
-Frames of the same moments are brought to the same size in the same steps, so that one that was enlarged counts as
-what it was enlarged from. Where both have an edge, the finer file has the steeper one. A file that was recoded with
-visible loss keeps its edges but not what lies between them; of two such files the one with more bits, each codec by
-what it makes of them, was there first.
+Of two sizes, the larger picture has more detail only if it holds what no enlargement of the smaller one could: what is
+left of it after it was made as small as the other and large again. An enlargement leaves what the smaller picture
+leaves when it is enlarged here. Of two pictures of one size, the finer has the steeper edges where both have them,
+contrast apart. A file that was recoded with visible loss keeps its edges but not what lies between them; of two such
+files the one with more bits, each codec by what it makes of them, was there first. Sharpening makes edges steep as
+well: where one picture may be the other sharpened, nobody can tell, and both are worth keeping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +20,7 @@ from numpy.typing import NDArray
 from visil.video import Image, VideoInfo
 
 Floats = NDArray[np.float32]
-FramesAt = Callable[[str, list[float], int], list[Image]]
-"""Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""
+Which = Literal["first", "second"]
 
 GREY = np.array([0.299, 0.587, 0.114], np.float32)
 
@@ -35,10 +36,23 @@ HARDLY = 0.001
 """And from which it is finer at all, if nearly every moment says so:"""
 AGREEING = 0.8
 
+ENLARGED = 1.4
+"""What is left of a larger picture, to what is left of the smaller one enlarged: up to here it is nothing more,"""
+REAL = 2.2
+"""and from here on it is detail. Enlarging comes to at most 1.4, sharpened to 2.1, real detail to 1.2 or more."""
+CRISPER = 0.12
+"""Steepness by which a smaller picture may not beat a larger one that holds more detail."""
+
+CONTRAST = 0.08
+"""Logarithm of the ratio of contrasts from which one of two may have been clipped."""
+
+SHARPENED = 0.5
+"""Part of what a picture has more than another from which sharpening the other would do the same."""
+
 SAME_SIZE = 1.05
 """Ratio of heights up to which two pictures are of one size."""
 
-VISIBLE = 38.0
+VISIBLE = 40.0
 """Signal to noise in decibels below which two pictures differ visibly."""
 MORE_BITS = 1.4
 """And how many times the bits the one must then have that was there first."""
@@ -57,13 +71,16 @@ EFFICIENCY = {
 class Finer:
     """Which of two files is finer."""
 
-    which: Literal["first", "second"] | None
+    which: Which | None
     """None: nobody could tell."""
     clearly: bool
-    """Whether the other would be missed no more than a worse copy is; if not, hardly anybody sees a difference."""
+    """Whether the other would be missed no more than a worse copy is; if not, hardly anybody sees a difference.
+
+    Where nobody could tell which: whether they differ all the same, and each may have what the other has not."""
 
 
 UNTOLD = Finer(None, False)
+UNSURE = Finer(None, True)
 
 
 @dataclass(frozen=True)
@@ -86,36 +103,122 @@ class Shown:
         return 8 * self.bytes / max(self.seconds, 0.1) * EFFICIENCY.get(self.info.codec, 1.0)
 
 
-def finer(first: Shown, second: Shown, moments: Sequence[tuple[float, float]], frames_at: FramesAt) -> Finer:
-    """Which of two files shows some moments (seconds of the one, of the other) in more detail."""
-    steeper, noise = [], []
-    for here, there in moments:  # one at a time: frames may be large
-        (one,) = frames_at(first.path, [here], first.height)
-        (two,) = frames_at(second.path, [there], second.height)
-        grey = _at_one_size(one @ GREY, two @ GREY)
-        steeper.append(steepness(*grey))
-        noise.append(float(np.mean((grey[0] - grey[1]) ** 2)))
-    if not steeper:
-        return UNTOLD
-    ratio = float(np.mean(steeper))
-    sign = 1 if ratio > 0 else -1
-    agreeing = float(np.mean(np.sign(steeper) == sign))
-    heights = sorted((first.height, second.height))
-    decibels = 10 * np.log10(255.0**2 / max(float(np.mean(noise)), 1e-6))
-    if heights[1] <= SAME_SIZE * heights[0] and decibels < VISIBLE:
-        bits = np.log(first.bits / max(second.bits, 1e-6))
-        if abs(bits) >= np.log(MORE_BITS) and abs(ratio) < 2 * CLEARLY:
-            return Finer("first" if bits > 0 else "second", True)
-    if abs(ratio) < HARDLY or agreeing < AGREEING:
-        return UNTOLD
-    return Finer("first" if ratio > 0 else "second", abs(ratio) >= CLEARLY)
+def finer(first: Shown, second: Shown, frames: Iterable[tuple[Image, Image]]) -> Finer:
+    """Which of two files shows more detail; ``frames`` are those of the same moments, each at its file's height."""
+    detail = _Detail(first, second)
+    for one, two in frames:  # one at a time: they may be large
+        detail.add(one, two)
+    return detail.finer()
+
+
+class _Detail:
+    """What frames of two files show, one pair after the other."""
+
+    def __init__(self, first: Shown, second: Shown) -> None:
+        self.first, self.second = first, second
+        self._steeper: list[float] = []
+        self._noise: list[float] = []
+        self._more: list[float] = []
+        """What the larger picture has more than an enlargement of the smaller."""
+        self._sharpened: list[float] = []
+        self._contrast: list[float] = []
+
+    def add(self, one: Image, two: Image) -> None:
+        """Frames of the same moment."""
+        mine, theirs = one @ GREY, two @ GREY
+        if mine.shape != theirs.shape:
+            large, small = (mine, theirs) if mine.shape > theirs.shape else (theirs, mine)
+            self._more.append(beyond(large, small))
+            mine, theirs = (_resized(picture, small.shape, "LANCZOS") for picture in (mine, theirs))
+        self._contrast.append(_contrast(mine, theirs))
+        mine = (mine - mine.mean()) * np.float32(np.exp(self._contrast[-1])) + theirs.mean()
+        self._steeper.append(steepness(mine, theirs))
+        self._noise.append(float(np.mean((mine - theirs) ** 2)))
+        self._sharpened.append(sharpened(mine, theirs) if self._steeper[-1] > 0 else sharpened(theirs, mine))
+
+    def finer(self) -> Finer:
+        """Which file they say is finer."""
+        if not self._steeper:
+            return UNTOLD
+        ratio = float(np.mean(self._steeper))
+        heights = sorted((self.first.height, self.second.height))
+        if self._more and heights[1] > SAME_SIZE * heights[0]:
+            found = self._of_two_sizes(ratio)
+        else:
+            found = self._of_one_size(ratio)
+        return UNSURE if abs(float(np.median(self._contrast))) > CONTRAST and not found.clearly else found
+
+    def _of_two_sizes(self, ratio: float) -> Finer:
+        large: Which = "first" if self.first.height > self.second.height else "second"
+        small: Which = "second" if large == "first" else "first"
+        crisper = -ratio if large == "first" else ratio
+        more = float(np.median(self._more))
+        if more >= REAL:
+            return Finer(large, True) if crisper < CRISPER else UNSURE
+        if more > ENLARGED or crisper <= -CLEARLY:
+            return UNSURE
+        return Finer(small, True) if crisper >= CLEARLY else UNTOLD
+
+    def _of_one_size(self, ratio: float) -> Finer:
+        finer: Which = "first" if ratio > 0 else "second"
+        agreeing = float(np.mean(np.sign(self._steeper) == np.sign(ratio)))
+        decibels = 10 * np.log10(255.0**2 / max(float(np.mean(self._noise)), 1e-6))
+        bits = np.log(self.first.bits / max(self.second.bits, 1e-6))
+        more_bits: Which | None = None
+        if abs(bits) >= np.log(MORE_BITS):
+            more_bits = "first" if bits > 0 else "second"
+        if decibels < VISIBLE and more_bits is not None and abs(ratio) < 2 * CLEARLY:
+            return Finer(more_bits, True)
+        if abs(ratio) < HARDLY or agreeing < AGREEING:
+            return UNTOLD
+        if abs(ratio) < CLEARLY:
+            return Finer(finer, False)
+        # Steep edges of few bits are those of blocks; others may have been sharpened.
+        doubtful = more_bits not in (finer, None) or float(np.median(self._sharpened)) > SHARPENED
+        return UNSURE if doubtful else Finer(finer, True)
+
+
+def beyond(large: Floats, small: Floats) -> float:
+    """What is left of a picture made as small as another and large again, to what is left of the other enlarged."""
+    enlarged = max(_left(_resized(small, large.shape, how), small.shape) for how in ("BICUBIC", "BILINEAR"))
+    return _left(large, small.shape) / max(enlarged, 1e-3)
+
+
+def _left(picture: Floats, shape: tuple[int, ...]) -> float:
+    """What a picture loses at its edges when it is made smaller and large again in the way that suits it best."""
+    there_and_back = [
+        _resized(_resized(picture, shape, down), picture.shape, up)
+        for down, up in (("LANCZOS", "LANCZOS"), ("BICUBIC", "BICUBIC"), ("BOX", "NEAREST"))
+    ]
+    slopes = _slopes(there_and_back[1])
+    edges = slopes >= max(float(np.quantile(slopes, 1 - EDGES)), 1e-3)
+    if not edges.any():
+        return 0.0
+    left = (float(np.abs(picture - back)[:-1, :-1][edges].mean()) for back in there_and_back)
+    return min(left) / float(slopes[edges].mean())
+
+
+def sharpened(steep: Floats, soft: Floats) -> float:
+    """Part of what a picture has more than another that sharpening the other would have made, in [0, 1]."""
+    from PIL import Image as pillow
+    from PIL import ImageFilter
+
+    levels = pillow.fromarray(np.clip(soft, 0, 255).astype(np.uint8))
+    blurred = [np.asarray(levels.filter(ImageFilter.GaussianBlur(radius)), np.float32) for radius in (1, 2)]
+    edges = np.stack([(soft - one).ravel() for one in blurred])
+    more = (steep - soft).ravel()
+    more = more - more.mean()
+    power = float(more @ more)
+    if power < 1e-3 * more.size:
+        return 0.0
+    weights = np.linalg.lstsq(edges @ edges.T + np.eye(2), edges @ more, rcond=None)[0]
+    rest = more - weights @ edges
+    return max(0.0, 1.0 - float(rest @ rest) / power)
 
 
 def steepness(one: Floats, two: Floats) -> float:
     """How much steeper the edges that both have are in the one: a logarithm, 0 where they are alike."""
-    slopes = [
-        np.hypot(np.diff(picture, axis=1)[:-1], np.diff(picture, axis=0)[:, :-1]) for picture in (one, two)
-    ]
+    slopes = [_slopes(picture) for picture in (one, two)]
     least = np.minimum(*slopes)
     edges = least >= max(float(np.quantile(least, 1 - EDGES)), 1e-3)
     if not edges.any():
@@ -123,20 +226,23 @@ def steepness(one: Floats, two: Floats) -> float:
     return float(np.log(slopes[0][edges].mean() / slopes[1][edges].mean()))
 
 
-def _at_one_size(one: Floats, two: Floats) -> tuple[Floats, Floats]:
-    """Both at the smaller's size; the smaller goes through the larger's size first, as if it had been enlarged too."""
-    if one.shape == two.shape:
-        return one, two
-    large, small = sorted((one.shape, two.shape), reverse=True)
-    return _resized(_resized(one, large), small), _resized(_resized(two, large), small)
+def _slopes(picture: Floats) -> Floats:
+    slopes: Floats = np.hypot(np.diff(picture, axis=1)[:-1], np.diff(picture, axis=0)[:, :-1])
+    return slopes
 
 
-def _resized(picture: Floats, shape: tuple[int, ...]) -> Floats:
+def _contrast(one: Floats, two: Floats) -> float:
+    """Logarithm of the contrast of a picture to that of another: one that was raised is no detail."""
+    deviations = [float(picture.std()) for picture in (one, two)]
+    return float(np.log(deviations[1] / deviations[0])) if min(deviations) > 1.0 else 0.0
+
+
+def _resized(picture: Floats, shape: tuple[int, ...], how: str) -> Floats:
     if picture.shape == shape:
         return picture
     from PIL import Image as pillow
 
     resized: Floats = np.asarray(
-        pillow.fromarray(picture).resize((shape[1], shape[0]), pillow.Resampling.BICUBIC)
+        pillow.fromarray(picture).resize((shape[1], shape[0]), pillow.Resampling[how])
     )
     return resized

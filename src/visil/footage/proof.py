@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from visil.errors import VideoError
+from visil.footage.closer import missing, unlike
 from visil.footage.containment import NOTHING, Containment, Span, contained
-from visil.footage.detail import UNTOLD, Finer, FramesAt, Shown, finer
+from visil.footage.detail import UNTOLD, Finer, Shown, finer
 from visil.footage.miniatures import Miniatures, OpenStream, open_here, read_miniatures
-from visil.video import frames_at
+from visil.footage.sound import heard_in
+from visil.video import Image, frames_at
+from visil.video.sound import Bands, read_sound
 
 Which = Literal["first", "second"] | None
+
+FramesAt = Callable[[str, list[float], int], list[Image]]
+"""Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""
+SoundOf = Callable[[str], Sequence[Bands]]
+"""Path: :func:`visil.video.sound.read_sound`, or one that decodes in a process of its own."""
+
+FRAMES = 16.0
+"""Frames a second of a file that does not say."""
 
 KEPT_BYTES = 400_000_000
 """Of miniatures that are kept for the next pair; the two of a pair are kept in any case."""
@@ -23,8 +35,8 @@ GREYER = 0.6
 COLOURED = 6.0
 """if the other has more than so much: levels of 255 between red, green and blue."""
 
-MORE_FRAMES = 1.3
-"""Ratio of frames a second from which a file moves more smoothly than another."""
+MORE_FRAMES = 1.1
+"""Ratio of frames a second from which a file moves more smoothly than another; 25 for 24 is another clock."""
 
 
 TURNED: dict[Which, Which] = {"first": "second", "second": "first", None: None}
@@ -94,10 +106,17 @@ class File:
 class Prover:
     """Compares files picture by picture; each is decoded once, as long as there is room for what it looks like."""
 
-    def __init__(self, open_stream: OpenStream = open_here, frames_at: FramesAt = frames_at) -> None:
+    def __init__(
+        self,
+        open_stream: OpenStream = open_here,
+        frames_at: FramesAt = frames_at,
+        sound_of: SoundOf = read_sound,
+    ) -> None:
         self._open_stream = open_stream
         self._frames_at = frames_at
+        self._sound_of = sound_of
         self._kept: OrderedDict[str, Miniatures | VideoError] = OrderedDict()
+        self._sounds: dict[str, Sequence[Bands] | None] = {}
 
     def prove(self, first: File, second: File, matching: Sequence[tuple[Span, Span]]) -> Proof:
         """What is known for certain; ``matching`` are stretches that features say are alike."""
@@ -108,10 +127,33 @@ class Prover:
             better = UNTOLD
             if here.whole or there.whole:
                 moments = here.moments if here.whole else tuple((a, b) for b, a in there.moments)
-                better = finer(first.shown(one), second.shown(two), moments, self._frames_at)
+                looks = _Looks(first.shown(one), second.shown(two), moments, self._frames_at)
+                better = finer(looks.first, looks.second, looks)
+                here, there = here.less(looks.missing(0)), there.less(looks.missing(1))
         except VideoError as error:
             return Proof(unread=str(error))
-        return Proof(here, there, better, only(one, two), only(two, one))
+        return Proof(
+            *(here, there, better),
+            only(one, two) or self._only_sound(first, second, here),
+            only(two, one) or self._only_sound(second, first, there),
+        )
+
+    def _only_sound(self, mine: File, theirs: File, shown: Containment) -> str | None:
+        """Whether a file sounds other than one that shows all of it."""
+        if not shown.whole:
+            return None
+        here, there = self._sound(mine), self._sound(theirs)
+        if here is None or there is None:
+            return "has sound that could not be compared"
+        return None if heard_in(here, there, shown.stretches) else "sounds different"
+
+    def _sound(self, file: File) -> Sequence[Bands] | None:
+        if file.path not in self._sounds:
+            try:
+                self._sounds[file.path] = self._sound_of(file.path)
+            except VideoError:
+                self._sounds[file.path] = None
+        return self._sounds[file.path]
 
     def _miniatures(self, file: File) -> Miniatures:
         known = self._kept.pop(file.path, None)
@@ -128,6 +170,29 @@ class Prover:
         if isinstance(known, VideoError):
             raise known
         return known
+
+
+class _Looks:
+    """Frames of the same moments of two files, and what a closer look at them finds missing."""
+
+    def __init__(self, first: Shown, second: Shown, moments: Sequence[Span], frames_at: FramesAt) -> None:
+        self.first, self.second = first, second
+        self._moments = moments
+        self._frames_at = frames_at
+        self._missing: list[tuple[bool, bool]] = []
+
+    def __iter__(self) -> Iterator[tuple[Image, Image]]:
+        step = 1 / (self.second.info.fps or FRAMES)
+        for here, there in self._moments:
+            (one,) = self._frames_at(self.first.path, [here], self.first.height)
+            times = [there, there - step, there + step]  # one is the same frame, if it has it
+            two = min(self._frames_at(self.second.path, times, self.second.height), key=partial(unlike, one))
+            self._missing.append(missing(one, two))
+            yield one, two
+
+    def missing(self, which: Literal[0, 1]) -> float:
+        """At which part of the moments one of the two shows something that the other does not."""
+        return sum(lacks[which] for lacks in self._missing) / max(1, len(self._missing))
 
 
 def only(mine: Miniatures, theirs: Miniatures) -> str | None:
@@ -148,5 +213,5 @@ def only(mine: Miniatures, theirs: Miniatures) -> str | None:
 
 def _as_dict(containment: Containment) -> dict[str, Any]:
     told = asdict(containment)
-    del told["moments"]  # for whoever measures detail
+    del told["moments"], told["stretches"]  # for whoever looks closer
     return told

@@ -22,6 +22,7 @@ import numpy as np
 
 from visil.errors import VisilError
 from visil.video import Image, Sampling, frames_at, probe, stream_frames
+from visil.video.sound import read_sound
 
 Answer = tuple[dict[str, Any], bytes]
 
@@ -94,6 +95,12 @@ def _shots(request: dict[str, Any]) -> Iterator[Answer]:
         yield {"shape": list(shot.shape)}, np.ascontiguousarray(shot).tobytes()
 
 
+def _sound(request: dict[str, Any]) -> Iterator[Answer]:
+    """Every sound track, as :func:`visil.video.sound.read_sound` measures it."""
+    for track in read_sound(request["path"]):
+        yield {"shape": list(track.shape)}, track.tobytes()
+
+
 def _frames(request: dict[str, Any]) -> Iterator[Answer]:
     """What the file says about itself, then all sampled frames in batches, each with how far the video was read."""
     sampling = Sampling(**request["sampling"])
@@ -105,7 +112,7 @@ def _frames(request: dict[str, Any]) -> Iterator[Answer]:
     yield {"times": [], "duration": stream.duration, "damaged": stream.damaged}, b""
 
 
-DOES = {"probe": _probe, "picture": _picture, "shots": _shots, "frames": _frames}
+DOES = {"probe": _probe, "picture": _picture, "shots": _shots, "sound": _sound, "frames": _frames}
 
 
 def set_alarm(seconds: int) -> None:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from visil.errors import IndexFolderError, VideoError
 from visil.processes import environment, python
 from visil.video import Frames, Sampling, VideoInfo
+from visil.video.sound import Bands
 from visil.web.child import APART
 from visil.web.settings import GIB, Limits
 
@@ -101,6 +102,14 @@ class Decoder:
             return np.frombuffer(data, np.uint8).reshape(header["shape"])
 
         return self._picture_of(Path(path), "shots", shot, times=list(times), height=height)
+
+    def sound(self, path: str) -> list[Bands]:
+        """As :func:`visil.video.sound.read_sound`."""
+
+        def track(header: dict[str, Any], data: bytearray) -> Bands:
+            return np.frombuffer(data, np.float32).reshape(header["shape"])
+
+        return list(self.answers(Path(path), "sound", self.limits.decode_query_s, track))
 
     def stream(self, path: Path, sampling: Sampling, seconds: float) -> DecodedStream:
         """As :func:`visil.video.stream_frames`; ``seconds`` are the processor's."""

@@ -233,7 +233,7 @@ class Tasks:
             found = self.index.find_duplicates(
                 min_confidence,
                 progress=lambda done, total, _: tell(done, total, "videos"),
-                prove=Prover(decoders.stream, pictures.frames_at),
+                prove=Prover(decoders.stream, pictures.frames_at, pictures.sound),
                 proving=lambda done, total: tell(done, total, "videos"),
             )
         return {**found.to_dict(), "min_confidence": min_confidence}
