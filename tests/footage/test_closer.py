@@ -71,7 +71,7 @@ def walking(frames: Frames, seed: int) -> Frames:
 
 
 KEPT: dict[str, tuple[Callable[[], Frames], Callable[[], Frames]]] = {
-    "a station's logo": (lambda: words(FILM, "CH 5", 0.6, at=(240, 8)), lambda: FILM),
+    "a station's logo": (lambda: words(FILM, "CH 5", 0.5, at=(240, 8), size=6), lambda: FILM),
     "one number of a slide": (
         lambda: FILM[:16] + words(SLIDES, "revenue in 2019: 14.2", 0.7),
         lambda: FILM[:16] + words(SLIDES, "revenue in 2020: 37.8", 0.7),

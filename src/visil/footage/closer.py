@@ -1,13 +1,15 @@
 """A second look at moments that miniatures call the same: larger, and in colour.
 
 A miniature shows neither small words nor colour. So some moments of both files are laid over each other once more, at
-up to twenty-five times the pixels. What one file shows in a place where the other shows something else is missing there: a
-station's logo, a line of a slide, other colours.
+up to twenty-five times the pixels. What one file shows in a place where the other shows something else is missing
+there: a station's logo, a line of a slide, other colours.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +20,21 @@ if TYPE_CHECKING:
     from visil.video import Image
 
 Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
 
 SIDE = 320
-"""Pixels a side, at most: no more than the smaller of the two has."""
+"""Pixels a side, at most: no more than the smaller of the two has,"""
+SMALLEST = 64
+"""and not less than miniatures have, or there is nothing more to see."""
 CELL = 4
 """Pixels a side of the places that are compared: coding noise of one sign does not fill one."""
 OTHER = 6.0
 """Levels of 255 by which the mean of a place may differ (coding at CRF 34: 4),"""
 OF_CONTRAST = 0.4
 """and by which part of the contrast that both pictures have around it."""
+PLACES = 3
+"""Of them that must differ at one moment; coarse coding may miss one or two, but not at the same place twice."""
 
 COLOUR_CELL = 16
 COLOUR_OTHER = 10.0
@@ -35,15 +43,36 @@ PALEST, STRONGEST = 0.8, 1.25
 """Colour of the one to the other: video levels taken for each other come to 0.88 and 1.14."""
 
 
-def missing(one: Image, two: Image) -> tuple[bool, bool]:
-    """Whether a picture shows something that another of the same moment does not, and the other way round."""
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What two pictures of the same moment have that the other has not."""
+
+    shapes: Flags
+    """[n, n] places that show something else."""
+    colours: tuple[bool, bool]
+    """Whether the first has colours that the second has not, and the other way round."""
+
+
+def look(one: Image, two: Image) -> Look:
+    """Two pictures over each other."""
     side = min(SIDE, *one.shape[:2], *two.shape[:2]) // COLOUR_CELL * COLOUR_CELL
-    if side == 0:
-        return True, True  # too small to tell
+    if side < SMALLEST:  # miniatures have shown more
+        return Look(np.zeros((1, 1), np.bool_), (False, False))
     mine, theirs = (_colours(picture, side) for picture in (one, two))
-    if _other_shapes(mine[0], theirs[0]):
-        return True, True
-    return _other_colours(mine[1:], theirs[1:]), _other_colours(theirs[1:], mine[1:])
+    colours = (_other_colours(mine[1:], theirs[1:]), _other_colours(theirs[1:], mine[1:]))
+    return Look(_other_shapes(mine[0], theirs[0]), colours)
+
+
+def missing(looks: Sequence[Look], which: Literal[0, 1]) -> float:
+    """At which part of the moments one of the two shows something that the other does not."""
+    if not looks:
+        return 0.0
+    again = sum(_beside(one.shapes).astype(np.int64) for one in looks) >= 2
+    lacking = [
+        one.colours[which] or int(one.shapes.sum()) >= PLACES or bool((one.shapes & again).any())
+        for one in looks
+    ]
+    return float(np.mean(lacking))
 
 
 def unlike(one: Image, two: Image) -> float:
@@ -66,11 +95,12 @@ def _colours(picture: Image, side: int) -> Floats:
     return colours
 
 
-def _other_shapes(one: Floats, two: Floats) -> bool:
+def _other_shapes(one: Floats, two: Floats) -> Flags:
     (mine,) = levelled(one[None], two[None])
     apart = np.abs(_means(mine - two, CELL))
     contrast = np.minimum(_contrast(mine), _contrast(two))
-    return bool((apart > OTHER + OF_CONTRAST * contrast).any())
+    shapes: Flags = apart > OTHER + OF_CONTRAST * contrast
+    return shapes
 
 
 def _other_colours(mine: Floats, theirs: Floats) -> bool:
@@ -85,10 +115,15 @@ def _contrast(picture: Floats) -> Floats:
     """Largest deviation within a place and those beside it."""
     means = _means(picture, CELL)
     spread = np.sqrt(np.maximum(_means(picture * picture, CELL) - means * means, 0.0))
-    wide = np.pad(np.stack([spread, means, -means]), ((0, 0), (1, 1), (1, 1)), mode="edge")
-    around = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(1, 2)).max(axis=(3, 4))
-    contrast: Floats = np.maximum(around[0], (around[1] + around[2]) / 2)
+    contrast: Floats = np.maximum(_beside(spread), (_beside(means) + _beside(-means)) / 2)
     return contrast
+
+
+def _beside(places: NDArray[T]) -> NDArray[T]:
+    """The largest at a place or beside it."""
+    wide = np.pad(places, 1, mode="edge")
+    around: NDArray[T] = np.lib.stride_tricks.sliding_window_view(wide, (3, 3)).max(axis=(2, 3))
+    return around
 
 
 def _means(pictures: Floats, cell: int) -> Floats:

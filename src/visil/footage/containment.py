@@ -354,10 +354,10 @@ def _cells(pictures: NDArray[np.generic]) -> Floats:
     return cells
 
 
-def _range(pictures: NDArray[np.generic]) -> NDArray[np.generic]:
+def _range(pictures: NDArray[np.generic]) -> Floats:
     """From the darkest to the brightest of each."""
     flat = pictures.reshape(len(pictures), -1)
-    found: NDArray[np.generic] = flat.max(axis=1) - flat.min(axis=1)
+    found: Floats = flat.max(axis=1).astype(np.float32) - flat.min(axis=1)
     return found
 
 

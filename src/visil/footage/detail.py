@@ -38,10 +38,12 @@ AGREEING = 0.8
 
 ENLARGED = 1.4
 """What is left of a larger picture, to what is left of the smaller one enlarged: up to here it is nothing more,"""
-REAL = 2.2
-"""and from here on it is detail. Enlarging comes to at most 1.4, sharpened to 2.1, real detail to 1.2 or more."""
+REAL = 1.7
+"""and from here on it is detail. Enlarging comes to at most 1.4, and sharpened to 2.1; real detail to 1.2 or more."""
 CRISPER = 0.12
-"""Steepness by which a smaller picture may not beat a larger one that holds more detail."""
+"""Steepness by which the two may differ then, brought to one size; more, and one of them was sharpened,"""
+SURELY = 2.6
+"""unless so much is left that sharpening does not explain it."""
 
 CONTRAST = 0.08
 """Logarithm of the ratio of contrasts from which one of two may have been clipped."""
@@ -153,8 +155,11 @@ class _Detail:
         small: Which = "second" if large == "first" else "first"
         crisper = -ratio if large == "first" else ratio
         more = float(np.median(self._more))
-        if more >= REAL:
-            return Finer(large, True) if crisper < CRISPER else UNSURE
+        if more >= SURELY and crisper < CRISPER:
+            return Finer(large, True)
+        if more > ENLARGED and abs(crisper) < CRISPER:
+            recoded = self._recoded() == large and not self._is_sharpened()
+            return Finer(large, True) if more >= REAL or recoded else UNSURE
         if more > ENLARGED or crisper <= -CLEARLY:
             return UNSURE
         return Finer(small, True) if crisper >= CLEARLY else UNTOLD
@@ -162,20 +167,28 @@ class _Detail:
     def _of_one_size(self, ratio: float) -> Finer:
         finer: Which = "first" if ratio > 0 else "second"
         agreeing = float(np.mean(np.sign(self._steeper) == np.sign(ratio)))
-        decibels = 10 * np.log10(255.0**2 / max(float(np.mean(self._noise)), 1e-6))
-        bits = np.log(self.first.bits / max(self.second.bits, 1e-6))
-        more_bits: Which | None = None
-        if abs(bits) >= np.log(MORE_BITS):
-            more_bits = "first" if bits > 0 else "second"
-        if decibels < VISIBLE and more_bits is not None and abs(ratio) < 2 * CLEARLY:
-            return Finer(more_bits, True)
+        first = self._recoded()
+        if first is not None and abs(ratio) < 2 * CLEARLY:
+            return Finer(first, True)
         if abs(ratio) < HARDLY or agreeing < AGREEING:
             return UNTOLD
         if abs(ratio) < CLEARLY:
             return Finer(finer, False)
         # Steep edges of few bits are those of blocks; others may have been sharpened.
-        doubtful = more_bits not in (finer, None) or float(np.median(self._sharpened)) > SHARPENED
+        doubtful = self._with_more_bits() not in (finer, None) or self._is_sharpened()
         return UNSURE if doubtful else Finer(finer, True)
+
+    def _recoded(self) -> Which | None:
+        """Of two that differ visibly, the one with more bits: the other was recoded from something like it."""
+        decibels = 10 * np.log10(255.0**2 / max(float(np.mean(self._noise)), 1e-6))
+        return self._with_more_bits() if decibels < VISIBLE else None
+
+    def _with_more_bits(self) -> Which | None:
+        bits = np.log(self.first.bits / max(self.second.bits, 1e-6))
+        return None if abs(bits) < np.log(MORE_BITS) else "first" if bits > 0 else "second"
+
+    def _is_sharpened(self) -> bool:
+        return float(np.median(self._sharpened)) > SHARPENED
 
 
 def beyond(large: Floats, small: Floats) -> float:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from visil.errors import VideoError
-from visil.footage.closer import missing, unlike
+from visil.footage.closer import Look, look, missing, unlike
 from visil.footage.containment import NOTHING, Containment, Span, contained
 from visil.footage.detail import UNTOLD, Finer, Shown, finer
 from visil.footage.miniatures import Miniatures, OpenStream, open_here, read_miniatures
@@ -129,7 +129,7 @@ class Prover:
                 moments = here.moments if here.whole else tuple((a, b) for b, a in there.moments)
                 looks = _Looks(first.shown(one), second.shown(two), moments, self._frames_at)
                 better = finer(looks.first, looks.second, looks)
-                here, there = here.less(looks.missing(0)), there.less(looks.missing(1))
+                here, there = here.less(missing(looks.found, 0)), there.less(missing(looks.found, 1))
         except VideoError as error:
             return Proof(unread=str(error))
         return Proof(
@@ -173,13 +173,13 @@ class Prover:
 
 
 class _Looks:
-    """Frames of the same moments of two files, and what a closer look at them finds missing."""
+    """Frames of the same moments of two files, and what a closer look at them finds."""
 
     def __init__(self, first: Shown, second: Shown, moments: Sequence[Span], frames_at: FramesAt) -> None:
         self.first, self.second = first, second
         self._moments = moments
         self._frames_at = frames_at
-        self._missing: list[tuple[bool, bool]] = []
+        self.found: list[Look] = []
 
     def __iter__(self) -> Iterator[tuple[Image, Image]]:
         step = 1 / (self.second.info.fps or FRAMES)
@@ -187,12 +187,8 @@ class _Looks:
             (one,) = self._frames_at(self.first.path, [here], self.first.height)
             times = [there, there - step, there + step]  # one is the same frame, if it has it
             two = min(self._frames_at(self.second.path, times, self.second.height), key=partial(unlike, one))
-            self._missing.append(missing(one, two))
+            self.found.append(look(one, two))
             yield one, two
-
-    def missing(self, which: Literal[0, 1]) -> float:
-        """At which part of the moments one of the two shows something that the other does not."""
-        return sum(lacks[which] for lacks in self._missing) / max(1, len(self._missing))
 
 
 def only(mine: Miniatures, theirs: Miniatures) -> str | None:
