@@ -51,6 +51,7 @@ class Videos(TypedDict):
     """One page of the list."""
 
     total: int
+    failed: int
     offset: int
     videos: list[Video]
 

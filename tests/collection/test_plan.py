@@ -144,10 +144,10 @@ def test_what_was_not_shown_is_kept_and_may_be() -> None:
     some = Proof(inside(50, 60), inside(48.5, 58))
     unread = Proof(unread="a.mp4: is too long")
     for proof, said in (
-        (nothing, "may all be in a.mp4, but nothing shows that it is"),
-        (some, "may all be in a.mp4, but only 48.5 of 58.0 s were shown to be there"),
-        (unread, "may all be in a.mp4, but could not be compared: a.mp4: is too long"),
-        (None, "may all be in a.mp4, but nothing shows that it is"),
+        (nothing, "may be contained in a.mp4, but that could not be confirmed"),
+        (some, "may be contained in a.mp4, but only 48.5 of 58.0 s were confirmed"),
+        (unread, "may be contained in a.mp4, but could not be compared: a.mp4: is too long"),
+        (None, "may be contained in a.mp4, but that could not be confirmed"),
     ):
         found = advice([a, b], [pair(a, b, proof)])
         assert dropped(found) == {}

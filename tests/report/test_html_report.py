@@ -184,7 +184,7 @@ def test_groups_without_a_measured_pair_are_told(index: Index, tmp_path: Path) -
     a, b, c, d = videos_of(index)
     found = Duplicates([Group([a, b], [], a.id, "x"), Group([c, d], [], c.id, "x")], [])
     _, page = report(index, found, tmp_path)
-    assert page.text.count("someone said that they are the same") == 2
+    assert page.text.count("someone marked them as a match") == 2
     contents, ways = ["#group-1", "#group-2"], ["#group-2", "#groups", "#group-1", "#groups"]
     assert [attrs["href"] for attrs in page.all("a")] == [*contents, *ways]
     write_csv(index, found, tmp_path / "pairs.csv")

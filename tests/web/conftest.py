@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -20,6 +22,7 @@ from visil.demo import photograph, render_scene
 from visil.web.server import Server
 from visil.web.settings import Limits, settle
 
+T = TypeVar("T")
 FPS = 6
 SIZE = (160, 120)
 
@@ -132,6 +135,12 @@ def serve(built: Path, root: Path, tmp_path: Path) -> Iterator[Serve]:
     yield start
     for context in opened:
         context.__exit__(None, None, None)
+
+
+def in_a_thread(scene: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives, in an event loop of its own: Playwright's may run in the thread of the tests."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, scene).result()
 
 
 def is_problem(answer: httpx.Response, status: int, *words: str) -> None:

@@ -129,7 +129,9 @@ class Stub:
         found = [v for v in found if ask.get("state", v["state"]) == v["state"]]
         key = {"name": "name", "added": "added", "duration": "duration", "size": "bytes"}[sort.lstrip("-")]
         found.sort(key=lambda v: (v[key] is None, v[key] or 0), reverse=sort.startswith("-"))
-        return {"total": len(found), "offset": offset, "videos": found[offset : offset + limit]}
+        failed = sum(v["state"] == "failed" for v in found)
+        shown = found[offset : offset + limit]
+        return {"total": len(found), "failed": failed, "offset": offset, "videos": shown}
 
     def act(self, method: str, path: str, ask: dict[str, str], body: Any) -> Reply:
         """The answer to a call under /api that is not a file."""

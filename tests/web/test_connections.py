@@ -17,7 +17,7 @@ from visil.web.problems import Problem
 from visil.web.settings import Limits
 from visil.web.upload_line import UploadLine
 
-from .conftest import Running, running
+from .conftest import Running, in_a_thread, running
 
 LIMITS = Limits(
     connections=20,
@@ -146,4 +146,4 @@ def test_who_has_fewest_lanes_comes_next() -> None:
         assert lines.sending.total() == len(lines.waiting) == 0
         return order
 
-    assert asyncio.run(scene()) == ["greedy", "greedy", "third", "new", "greedy", "newer"]
+    assert in_a_thread(scene()) == ["greedy", "greedy", "third", "new", "greedy", "newer"]

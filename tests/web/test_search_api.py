@@ -172,7 +172,7 @@ def test_banks(server: Running, root: Path) -> None:
     )
     assert (made.status_code, made.json()["references"]) == (201, 0)
     is_problem(http.post("/api/v1/banks", json={"name": "takedowns"}), 409, "already")
-    is_problem(http.post("/api/v1/banks", json={"name": "../x"}), 422)
+    is_problem(http.post("/api/v1/banks", json={"name": "../x", "owner": 1}), 422, "letters", "owner: is not")
     part, coffee = server.id("part of it.mkv"), server.id("coffee.mp4")
     references = [
         {"video": part, "external_id": "case-17", "labels": ["cat", "clip"]},
@@ -208,16 +208,24 @@ def test_many_at_once(server: Running, root: Path) -> None:
         {"path": str(root / "cut.mp4")},
         {"path": str(root / "videos" / "broken.mp4")},
         {"video": server.id("coffee.mp4")},
+        {"path": "/etc/passwd"},
+        {"upload": "gone"},
     ]
     answer = server.http.post(
         "/api/v1/batches?wait=120", json={"queries": queries, "k": 1, "added_since": "2001-01-01T00:00:00Z"}
     )
-    first, second, third = answer.json()["results"]
+    first, second, third, *refused = answer.json()["results"]
     assert names(first)[0] in ("cat.mp4", "part of it.mkv")
     assert "broken.mp4" in second["error"]
     assert third["query"]["name"] == "coffee.mp4"
+    assert [one["query"] for one in refused] == [
+        {"kind": "path", "id": "/etc/passwd", "name": "/etc/passwd"},
+        {"kind": "upload", "id": "gone", "name": "gone"},
+    ]
+    assert "may read" in refused[0]["error"]
+    assert "Send it again" in refused[1]["error"]
     page = server.http.get(f"/api/v1/jobs/{answer.json()['job']}/results?offset=1&limit=1").json()
-    assert (page["total"], page["items"][0]["error"]) == (3, second["error"])
+    assert (page["total"], page["items"][0]["error"]) == (5, second["error"])
     assert server.client.batch(queries[:1], k=1)[0]["hits"][0]["video"]["name"] == names(first)[0]
 
 

@@ -321,11 +321,11 @@ class _Relations:
             spans = [s.query if video.id == pair.query else s.target for s in pair.segments]
             return f"has {max(0.0, video.duration - length(merged(spans))):.0f} s that are not in {name}"
         if proof is not None and proof.unread is not None:
-            return f"may all be in {name}, but could not be compared: {proof.unread}"
+            return f"may be contained in {name}, but could not be compared: {proof.unread}"
         if proof is not None and proof.first_in_second.seconds > 0:
             shown = proof.first_in_second
-            return f"may all be in {name}, but only {shown.seconds:.1f} of {shown.of:.1f} s were shown to be there"
-        return f"may all be in {name}, but nothing shows that it is"
+            return f"may be contained in {name}, but only {shown.seconds:.1f} of {shown.of:.1f} s were confirmed"
+        return f"may be contained in {name}, but that could not be confirmed"
 
     def absence(self, video: Video) -> str:
         """Of a video that no file holds any more."""

@@ -90,7 +90,7 @@ class _Report:
         shown = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in numbers)
         model = self.index.catalogue.fact("model") or "unknown"
         when = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
-        none = "" if groups else "<p>No two videos share footage of their own.</p>"
+        none = "" if groups else "<p>No duplicates found.</p>"
         return (
             "<header><h1>Videos that share footage</h1>"
             f'<p class="faint">{text(when)} · collection <bdi>{text(self.index.location)}</bdi>'
@@ -148,7 +148,7 @@ class _Report:
             yield "<h3>What they share</h3>\n"
             yield from self._pairs(group.pairs, named)
         else:
-            yield '<p class="faint">Together because someone said that they are the same.</p>\n'
+            yield '<p class="faint">Grouped because someone marked them as a match.</p>\n'
         yield "</section>\n"
 
     def _ways(self, number: int) -> str:

@@ -94,7 +94,7 @@ def pair_rows(pairs: Iterable[Pair], named: dict[str, Numbered]) -> Iterator[str
 def sentence(pair: Pair, query: Numbered, target: Numbered) -> str:
     """What a pair shares, in words."""
     if not pair.segments:
-        return "no stretch stands out"
+        return "no shared footage found"
     first = pair.segments[0]
     parts = f" in {len(pair.segments)} stretches" if len(pair.segments) > 1 else ""
     starts = ((first.query[0], query), (first.target[0], target))

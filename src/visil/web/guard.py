@@ -140,7 +140,7 @@ class Guard:
         passed_on = not self.settings.proxies and any(name in headers for name in PASSED_ON)
         caller = await self.caller(scope, headers)
         if caller is None and (passed_on or not is_loopback(address)):
-            raise Problem(401, "This server needs a token that it was started with.")
+            raise Problem(401, "This server needs a valid token.")
         return caller
 
     def _bounded(self, receive: Receive, body: bytearray) -> Receive:
@@ -180,7 +180,7 @@ class Guard:
 
 def _check_role(caller: Caller | None, method: str, path: str) -> None:
     if caller is None:
-        raise Problem(401, "This server needs a token that it was started with.")
+        raise Problem(401, "This server needs a valid token.")
     needed = role_needed(method, path)
     if not caller.may(needed):
         raise Problem(

@@ -134,7 +134,9 @@ class Jobs:
     def check_listeners(self) -> None:
         """A problem 429 where too many follow jobs already."""
         if self._streams >= self.settings.limits.event_streams:
-            raise Problem(429, "Too many listen already; ask for the job itself instead.", retry_after=5)
+            raise Problem(
+                429, "Too many callers follow jobs already; ask for the job itself instead.", retry_after=5
+            )
 
     async def events(self, job: str) -> AsyncIterator[Job | None]:
         """A job whenever it has changed, until it is over; None where nothing happened for a while."""

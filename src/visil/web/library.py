@@ -178,8 +178,8 @@ class Library:
 
     def page(
         self, offset: int, limit: int, sort: str = "name", text: str = "", state: State | None = None
-    ) -> tuple[int, list[LibraryEntry]]:
-        """How many there are in all, and some of them; files that are being added come first."""
+    ) -> tuple[int, list[LibraryEntry], int]:
+        """How many there are in all, some of them, and how many of all failed; those being added come first."""
         snapshot = self.snapshot()
         entries = snapshot.order(sort)
         if self._working and state in (None, "working"):
@@ -190,7 +190,10 @@ class Library:
         if text:
             wanted = text.casefold()
             entries = [entry for entry in entries if wanted in entry.path.casefold()]
-        return len(entries), entries[offset : offset + limit]
+        failed = len(snapshot.entries) - len(snapshot.by_id)
+        if text or state is not None:
+            failed = sum(entry.state == "failed" for entry in entries)
+        return len(entries), entries[offset : offset + limit], failed
 
     def entry(self, video: str) -> LibraryEntry:
         """A video by its id; a problem 404 where there is none."""

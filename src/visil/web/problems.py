@@ -79,6 +79,12 @@ def problem_of(error: VisilError) -> Problem:
             return Problem(500, str(error))
 
 
+def _plain(invalid: dict[str, Any]) -> str:
+    """What is wrong with one value of a request."""
+    known = {"missing": "is missing", "extra_forbidden": "is not known here", "json_invalid": "is not JSON"}
+    return known.get(invalid["type"], str(invalid["msg"]).removeprefix("Value error, "))
+
+
 def install(app: FastAPI) -> None:
     """Make every error of an app a problem."""
 
@@ -93,7 +99,7 @@ def install(app: FastAPI) -> None:
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         said = [
-            f"{'.'.join(map(str, one['loc'][1:])) or one['loc'][0]}: {one['msg']}" for one in error.errors()
+            f"{'.'.join(map(str, one['loc'][1:])) or one['loc'][0]}: {_plain(one)}" for one in error.errors()
         ]
         text = "; ".join(said[:3]).encode("ascii", "backslashreplace").decode()
         return Problem(422, f"That request is not understood. {text}").response()
@@ -102,7 +108,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         if isinstance(error.__cause__, Problem):  # while a body was read
             return error.__cause__.response()
-        words = {404: "There is nothing at this address.", 405: "This address does not do that."}
+        words = {404: "There is nothing at this address.", 405: "This address does not support that method."}
         response = Problem(error.status_code, words.get(error.status_code, str(error.detail))).response()
         response.headers.update(error.headers or {})
         return response

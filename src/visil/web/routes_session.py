@@ -63,7 +63,7 @@ def routes(service: Service) -> APIRouter:
             address = request.client.host if request.client else ""
             token = await service.tokens.find(body.token, address)
             if token is None:
-                raise Problem(401, "That is no token that the server was started with.")
+                raise Problem(401, "That token is not valid.")
             caller = Caller(token.name, token.role, address)
             request.state.logged_in = token.name
             response.set_cookie(

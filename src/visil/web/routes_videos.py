@@ -94,8 +94,9 @@ def _videos(service: Service) -> APIRouter:
         state: State | None = None,
     ) -> dict[str, Any]:
         def page() -> dict[str, Any]:
-            total, entries = service.library.page(offset, limit, sort, q, state)
-            return {"total": total, "offset": offset, "videos": [entry.to_dict() for entry in entries]}
+            total, entries, failed = service.library.page(offset, limit, sort, q, state)
+            shown = [entry.to_dict() for entry in entries]
+            return {"total": total, "failed": failed, "offset": offset, "videos": shown}
 
         return await service.look_up(page)
 

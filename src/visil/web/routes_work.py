@@ -117,9 +117,10 @@ def routes(service: Service) -> APIRouter:
 
         async def start() -> Job:
             await check_banks(body.bank)
-            queries = [await service.resolve(ref) for ref in body.queries]
+            queries = [await service.resolve_or_say(ref) for ref in body.queries]
             title = f"Search for {len(queries)} videos"
-            return service.submit(request, "batch", title, {"queries": queries, **body.asked()}, *queries)
+            found = [query for query in queries if "error" not in query]
+            return service.submit(request, "batch", title, {"queries": queries, **body.asked()}, *found)
 
         job = await starting.once(request, key, webhook, body.model_dump_json().encode(), start)
         return await answered(job, wait)

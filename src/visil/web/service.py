@@ -14,7 +14,7 @@ from fastapi import Request
 from prometheus_client import CollectorRegistry
 
 from visil.collection import Index
-from visil.errors import printable
+from visil.errors import VisilError, printable
 from visil.web.access import AccessStore
 from visil.web.banks import Banks
 from visil.web.callers import Caller, Rate, Tokens
@@ -126,6 +126,15 @@ class Service:
             return {"kind": "video", "id": ref.video, "name": entry.name}
         assert ref.path is not None
         return await self.look_up(self._file, ref.path)
+
+    async def resolve_or_say(self, ref: Ref) -> dict[str, Any]:
+        """As :meth:`resolve`; where that fails, the name as it was given and ``error``, which says why."""
+        try:
+            return await self.resolve(ref)
+        except (Problem, VisilError) as error:
+            ((kind, name),) = ref.model_dump(exclude_none=True).items()
+            said = error.detail if isinstance(error, Problem) else str(error)
+            return {"kind": kind, "id": printable(name), "name": printable(name), "error": said}
 
     def _file(self, path: str) -> dict[str, Any]:
         real = self.roots.resolve(path)

@@ -146,6 +146,7 @@ class Videos(BaseModel):
     """One page of a list."""
 
     total: int
+    failed: Annotated[int, Field(description="How many of them are files that could not be added.")]
     offset: int
     videos: list[Video]
 

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from visil.web.shapes import ID, Asked, Job, Moment, Ref, Video
 
 Verdict = Literal["copy", "related", "unrelated", "unclear"]
-BankName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["takedowns"])]
+BANK_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+def _bank_name(name: str) -> str:
+    if re.fullmatch(BANK_NAME, name) is None:
+        raise ValueError(
+            "must be 1 to 64 letters, digits, dots, dashes or underscores, a letter or digit first"
+        )
+    return name
+
+
+BankName = Annotated[
+    str,
+    AfterValidator(_bank_name),
+    Field(json_schema_extra={"pattern": BANK_NAME}, examples=["takedowns"]),
+]
 
 EXAMPLE_SEGMENT: dict[str, Any] = {
     "query": [0.0, 12.0],
@@ -41,7 +57,7 @@ EXAMPLE_HIT: dict[str, Any] = {
     "verdict": "copy",
     "segments": [EXAMPLE_SEGMENT],
     "missing": False,
-    "in_words": "0:00 to 0:12 of the query is 0:33 to 0:45",
+    "in_words": "shares 12 s, from 0:33",
     "references": [{"bank": "takedowns", "external_id": "case-17", "labels": ["trailer"]}],
 }
 EXAMPLE_QUERY: dict[str, Any] = {"kind": "upload", "id": ID, "name": "clip.mp4", "duration": 12.0}
@@ -50,9 +66,13 @@ EXAMPLE_QUERY: dict[str, Any] = {"kind": "upload", "id": ID, "name": "clip.mp4",
 class SearchOptions(Asked):
     """How many hits, and which."""
 
-    k: Annotated[int, Field(ge=1, le=1000, description="Hits, at the most.")] = 20
-    verdict: Annotated[list[Verdict] | None, Field(max_length=4, description="Only these.")] = None
-    min_confidence: Annotated[float, Field(ge=0, le=1, description="At the least.")] = 0.0
+    k: Annotated[int, Field(ge=1, le=1000, description="How many hits at most.")] = 20
+    verdict: Annotated[
+        list[Verdict] | None, Field(max_length=4, description="Only hits with one of these verdicts.")
+    ] = None
+    min_confidence: Annotated[
+        float, Field(ge=0, le=1, description="Only hits at least this likely to share footage.")
+    ] = 0.0
     reference: Annotated[bool, Field(description="Only videos that were added as references.")] = False
     added_since: Annotated[Moment | None, Field(description="Only videos added since then.")] = None
     bank: Annotated[
@@ -82,7 +102,9 @@ class SearchQuery(SearchOptions):
             ge=0, le=300, allow_inf_nan=False, description="Seconds to wait for the answer.", examples=[30]
         ),
     ] = 0.0
-    name: Annotated[str, Field(max_length=1000, description="Of a file that is sent as raw bytes.")] = "video"
+    name: Annotated[
+        str, Field(max_length=1000, description="The name of a file that is sent as raw bytes.")
+    ] = "video"
     webhook: Annotated[
         str | None, Field(max_length=2000, description="Where to send word when the job is over.")
     ] = None

@@ -125,12 +125,15 @@ class Tasks:
         results: list[dict[str, Any]] = []
         for done, query in enumerate(queries):
             tell(done, len(queries), "videos")
+            named = {name: query[name] for name in ("kind", "id", "name")}
+            if "error" in query:  # it could not be found in the first place
+                results.append({"query": named, "error": query["error"]})
+                continue
             try:
                 results.append(self.search(query, k, wanted, tell.silent()))
             except VisilError as error:
                 if tell.cancelled:
                     raise
-                named = {name: query[name] for name in ("kind", "id", "name")}
                 results.append({"query": named, "error": str(error)})
         tell(len(queries), len(queries), "videos")
         return {"results": results}

@@ -48,7 +48,7 @@ class Webhooks:
             address = urlsplit(url)
             host, port = (address.hostname or "").lower(), address.port
         except ValueError:
-            raise Problem(422, "That webhook is no address.") from None
+            raise Problem(422, "That webhook is not a valid address.") from None
         if address.scheme not in ("http", "https") or address.username is not None or not host:
             raise Problem(422, "A webhook begins with http:// or https://, and holds no password.")
         if not {host, f"{host}:{port or (443 if address.scheme == 'https' else 80)}"} & self.hosts:

@@ -134,11 +134,11 @@ async function send(method, path, fields, body, output) {
 
 async function answered(answer) {
   const kind = answer.headers.get("Content-Type") ?? "";
-  if (kind.startsWith("image/")) return h("img", { src: URL.createObjectURL(await answer.blob()), alt: "The picture that was answered" });
+  if (kind.startsWith("image/")) return h("img", { src: URL.createObjectURL(await answer.blob()), alt: "The picture in the answer" });
   if (kind.includes("json")) return h("pre", { tabindex: "0" }, JSON.stringify(await answer.json(), null, 2));
   if (kind.startsWith("text/csv")) return h("pre", { tabindex: "0" }, await answer.text());
   answer.body?.cancel();
-  return h("p", { class: "faint" }, kind || "nothing more was said");
+  return h("p", { class: "faint" }, kind || "The answer is empty.");
 }
 
 function quoted(text) {

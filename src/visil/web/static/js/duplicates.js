@@ -10,7 +10,7 @@ import { count } from "./words.js";
 
 export const title = "Duplicates";
 
-const SURE = [[0.5, "50%: everything likely"], [0.7, "70%"], [0.9, "90%: copies"], [0.99, "99%: hardly a doubt"]];
+const SURE = [[0.5, "50%: likely"], [0.7, "70%"], [0.9, "90%: very likely"], [0.99, "99%: almost certain"]];
 
 export async function show(root, { params, signal, session }) {
   const body = h("div", {});

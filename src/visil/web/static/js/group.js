@@ -62,8 +62,8 @@ export class GroupView {
     strip.addEventListener("error", () => strip.replaceWith(h("div", { class: "strip none" }, "No picture")), { once: true });
     return h("article", { class: files.some((file) => file.action === "keep") ? "member" : "member out", "aria-label": video.name },
       h("figure", { class: "frames" }, strip,
-        !video.missing && h("figcaption", { class: "faint" }, times.map((time) => h("span", {}, clock(time))),
-          this.group.videos.length > 1 && !video.same_moment && h("span", { class: "other" }, "other moments"))),
+        !video.missing && h("figcaption", { class: "faint" }, times.map((time) => h("span", {}, clock(time)))),
+        this.group.videos.length > 1 && !video.missing && !video.same_moment && h("p", { class: "faint" }, "Different moments: this video shares other footage with the group.")),
       h("div", { class: "what" },
         h("p", { class: "name" }, h("span", { class: "number" }, number), bdi(video.name)),
         facts({ ...video, added: null }),
@@ -88,7 +88,7 @@ export class GroupView {
   pairs(place) {
     const { group, review } = this;
     const pairs = [...group.pairs].sort((a, b) => b.confidence - a.confidence || b.score - a.score);
-    if (!pairs.length) return group.videos.length > 1 && h("p", { class: "faint" }, "Together because you said that they are the same.");
+    if (!pairs.length) return group.videos.length > 1 && h("p", { class: "faint" }, "Grouped because you marked them as a match.");
     const rows = pairs.slice(0, MOST_PAIRS).map((pair) => pairRow(pair, place, () => review.again()));
     return h("details", { class: "shared", open: review.view === "one" && pairs.length <= OPEN_PAIRS },
       h("summary", {}, `What they share: ${count(pairs.length, "pair")}`),

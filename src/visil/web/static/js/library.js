@@ -90,11 +90,12 @@ class Library {
   // ------------------------------------------------------------------ drawing
 
   draw() {
-    const { total, offset, videos } = this.answer;
+    const { total, failed, offset, videos } = this.answer;
     const focused = document.activeElement?.closest?.("[data-key]")?.dataset.key;
     const { q, state } = this.wanted;
+    const found = [total > failed && `${count(total - failed, "video")}${q || state ? " found" : ""}`, failed > 0 && `${count(failed, "file")} failed`];
     this.found.textContent = total
-      ? `${count(total, "video")}${q || state ? " found" : ""}${total > PAGE ? `, showing ${(offset + 1).toLocaleString("en")}–${(offset + videos.length).toLocaleString("en")}` : ""}`
+      ? `${found.filter(Boolean).join(", ")}${total > PAGE ? `, showing ${(offset + 1).toLocaleString("en")}–${(offset + videos.length).toLocaleString("en")}` : ""}`
       : "";
     this.drawViews();
     this.list.className = total ? (this.view === "grid" ? "grid" : "rows") : "rows";

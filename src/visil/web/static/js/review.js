@@ -8,7 +8,7 @@ import { announce, complain, toast, undoLast } from "./messages.js";
 import { pairList } from "./pairs.js";
 import { note } from "./router.js";
 import { screenKeys } from "./shortcuts.js";
-import { bytes, count, when } from "./words.js";
+import { bytes, capital, count, when } from "./words.js";
 
 const LISTED = 10;
 const SHOW = [["open", "To review"], ["done", "Reviewed"], ["all", "All groups"]];
@@ -88,13 +88,13 @@ export class Review {
     const accept = (words, asked, main) => h("button", { class: main && "main", onclick: () => this.accept(asked) }, words);
     replace(this.head, h("section", { class: "sheet state", "aria-label": "Progress of the review" },
       h("div", { class: "head" },
-        h("p", { class: "big" }, groups ? `${reviewed.toLocaleString("en")} of ${count(groups, "group")} reviewed` : "No two videos share footage of their own."),
+        h("p", { class: "big" }, groups ? `${reviewed.toLocaleString("en")} of ${count(groups, "group")} reviewed` : "No duplicates found."),
         h("p", { class: "big saved" }, groups > 0 && (files ? `Frees ${bytes(decided)}` : `Frees up to ${bytes(suggested)}`))),
       groups > 0 && h("progress", { max: groups, value: reviewed, "aria-label": "Groups reviewed" }),
       h("p", { class: "faint" }, [
         files > 0 && `${count(files, "file")} to drop`, files > 0 && suggested > decided && `${bytes(suggested)} if you accept every suggestion`,
         made && `found ${when(made)}`, "nothing is deleted on this page",
-      ].filter(Boolean).join(" · ")),
+      ].filter(Boolean).map(capital).join(" · ")),
       groups > 0 && h("div", { class: "acts across" },
         exact > 0 && accept(`Accept ${count(exact, "exact copy", "exact copies")}`, { only: "exact" }, true),
         reviewed < groups && accept("Accept all suggestions", {}),

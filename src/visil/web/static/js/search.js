@@ -16,6 +16,8 @@ export const title = "Search";
 const OFFERED = 6;
 /** Hits that are asked for at first. */
 const FIRST = 20;
+/** Why clips of searches that were started together could not be searched for. */
+const refused = new Map();
 
 export async function show(root, context) {
   const { params, signal } = context;
@@ -46,10 +48,13 @@ async function results(root, id, context) {
   }
 }
 
+const notices = (sentences) => sentences.map((words) => h("p", { class: "notice bad", role: "alert" }, words));
+
 /** Searches that were started together: how far each is, then what it found. */
 async function several(root, ids, { signal }) {
   root.append(
     h("p", { class: "lead" }, `${count(ids.length, "search", "searches")}, one for each clip.`),
+    notices(refused.get(ids.join(",")) ?? []),
     h("ol", { class: "rows", "aria-label": "Searches" }, ids.map((id) => {
       const row = h("li", { class: "row" });
       const progress = panel("Searching");
@@ -108,9 +113,10 @@ class Question {
     replace(this.dropped, sending.element);
     const jobs = await sending.each(async (upload) => (await post("search", { upload, k: FIRST }, this.signal)).job.id);
     if (this.signal.aborted) return;
-    if (jobs.length > 1) go("search", { jobs: jobs.join(",") });
+    refused.set(jobs.join(","), sending.refused);
+    if (files.length > 1 && jobs.length) go("search", { jobs: jobs.join(",") });
     else if (jobs.length) go("search", { job: jobs[0] });
-    else replace(this.dropped, this.dropZone());
+    else replace(this.dropped, files.length > 1 && notices(sending.refused), this.dropZone());
   }
 
   async ask(query) {

@@ -10,7 +10,7 @@ const MOST = 50;
 
 export class Sending {
   constructor(files, limits, signal) {
-    Object.assign(this, { limits, signal, stop: new AbortController() });
+    Object.assign(this, { limits, signal, refused: [], stop: new AbortController() });
     this.rows = files.slice(0, MOST).map((file) => ({ file, bar: h("progress", { max: 1, value: 0, "aria-label": `Uploading ${file.name}` }), said: h("p", { class: "faint" }, bytes(file.size)) }));
     if (files.length > MOST) complain(new Problem(413, `Only the first ${MOST} of ${count(files.length, "file")} are searched for. Add the rest afterwards.`));
     this.element = h("div", { class: "job" },
@@ -33,7 +33,8 @@ export class Sending {
         if (error.name === "AbortError") break;
         row.bar.hidden = true;
         replace(row.said, h("span", { class: "wrong" }, told(error)));
-        complain(this.rows.length > 1 ? new Problem(error.status, `${row.file.name}: ${error.message}`) : error);
+        if (!error.offline) this.refused.push(error.message.startsWith(row.file.name) ? error.message : `${row.file.name}: ${error.message}`);
+        if (this.rows.length === 1) complain(error);
       }
     }
     return done;

@@ -87,8 +87,8 @@ export function shares(segments) {
 
 /** A verdict as it is shown, and what it means, for a tool tip. */
 export const VERDICTS = {
-  copy: ["Copy", "One shows footage of the other."],
-  related: ["Related", "They share something, but less of it, or less surely."],
+  copy: ["Copy", "One contains footage of the other."],
+  related: ["Related", "They probably share some footage."],
   unrelated: ["No match", "No shared footage was found."],
   unclear: ["Unclear", "There is too little to judge, such as a few dark frames."],
 };
