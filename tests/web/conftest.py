@@ -19,6 +19,7 @@ import visil
 from synthetic import Image, write_video
 from visil.client import Client
 from visil.demo import photograph, render_scene
+from visil.web.engine import EngineLink
 from visil.web.server import Server
 from visil.web.settings import Limits, settle
 
@@ -49,6 +50,15 @@ class Running:
 
 
 Serve = Callable[..., Running]
+PATIENT = Limits(
+    searches_per_minute=10**6,
+    uploads_per_minute=10**6,
+    pictures_per_minute=10**6,
+    long_jobs_per_minute=10**6,
+    waiting_jobs=500,
+    waiting_jobs_of_one=500,
+)
+"""No rates that a test could come up against."""
 
 
 def footage(name: str, seconds: float) -> list[Image]:
@@ -81,18 +91,41 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+async def _not_yet() -> None: ...
+
+
+class _AsWell(EngineLink):
+    """An engine that does other work as well, and is not stopped when this is over."""
+
+    def __init__(self, engine: EngineLink) -> None:
+        self.ask = engine.ask  # type: ignore[method-assign]
+        self.interrupt = engine.interrupt  # type: ignore[method-assign]
+
+    async def stop(self, *, only_idle: bool = False) -> None: ...
+
+
 @contextmanager
 def running(
     folder: Path,
     *roots: Path,
     token: str | None = None,
     limits: Limits | None = None,
+    lean: bool = True,
     **settings: Any,
 ) -> Iterator[Running]:
-    """A server in a thread, on a port that was free."""
+    """A server in a thread, on a port that was free.
+
+    ``lean``: one engine does all work, and is not started before there is some, since each loads torch. The session's
+    ``shared`` server has them as they are.
+    """
     settled = settle(folder, port=0, roots=roots, token=token, limits=limits, **settings)
     up = threading.Event()
     server = Server(settled, lambda _: up.set())
+    if lean:
+        jobs = server.service.jobs
+        jobs.long = jobs.reports = server.service.copies._engine = _AsWell(jobs.quick)
+        jobs.quick.threads = 1  # or work of a moment would start worker processes
+        jobs.quick.warm = _not_yet  # type: ignore[method-assign]
     thread = threading.Thread(target=server.go, daemon=True)
     thread.start()
     assert up.wait(30)
@@ -108,16 +141,7 @@ def running(
 def shared(built: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One server for all tests that leave the collection as it is; never slowed down by rate limits."""
     folder = Path(shutil.copytree(built, tmp_path_factory.mktemp("shared") / "all.visil"))
-    patient = replace(
-        Limits(),
-        searches_per_minute=10**6,
-        uploads_per_minute=10**6,
-        pictures_per_minute=10**6,
-        long_jobs_per_minute=10**6,
-        waiting_jobs=500,
-        waiting_jobs_of_one=500,
-    )
-    with running(folder, root, limits=patient) as server:
+    with running(folder, root, limits=PATIENT, lean=False) as server:
         yield server
 
 

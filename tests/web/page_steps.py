@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+SHOTS = Path(__file__).parent / "screenshots"
 Open = Callable[..., Any]
-"""What the fixture ``opened`` is: ``opened(stub, "#/library", **context)`` gives a page."""
+"""What the fixture ``opened`` is: ``opened(stub, "#/library")`` gives a page."""
 
 
 def until(page: Any, expression: str, seconds: float = 30) -> Any:
@@ -17,6 +19,12 @@ def until(page: Any, expression: str, seconds: float = 30) -> Any:
         assert time.monotonic() < end, f"never became true: {expression}"
         page.wait_for_timeout(30)
     return value
+
+
+def keep_picture(page: Any, name: str, whole: bool = False) -> None:
+    """A picture of the page, where someone has made the folder for them."""
+    if SHOTS.is_dir():
+        page.screenshot(path=SHOTS / f"{name}.png", full_page=whole)
 
 
 def visit(page: Any, at: str) -> None:

@@ -146,7 +146,11 @@ class Stub:
                 self.videos = [v for v in self.videos if (v["id"] or v["file"]) not in gone]
                 return 204, None
             case "POST", ["videos", "retry"]:
-                return self.start("add", "Try 1 file again", {"added": 1, "unchanged": 0, "failed": []})
+                return self.start(
+                    "add",
+                    "Try 1 file again",
+                    {"added": 0, "unchanged": 0, "failed": [{"path": "x", "reason": "y"}]},
+                )
             case "POST", ["uploads", _, "add"]:
                 return self.start("add", "Add my clip.webm", {"added": 1, "unchanged": 0, "failed": []})
             case "POST", ["uploads"]:
@@ -212,11 +216,12 @@ class Stub:
         return 404, {"title": "Not found", "detail": "There is nothing of that name."}
 
 
-def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
-    """What turns HTTP into calls of a stub."""
+def handler(server: Server) -> type[BaseHTTPRequestHandler]:
+    """What turns HTTP into calls of the stub that a server has at the moment."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        stub: Stub
 
         def log_message(self, *_: object) -> None:
             """Nothing: tests look at what was sent."""
@@ -239,6 +244,7 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
             self.answer(status, kind, b"" if status == 204 else json.dumps(data).encode(), **more)
 
         def handle_call(self) -> None:
+            self.stub = server.stub
             where = urlsplit(self.path)
             ask = {name: values[0] for name, values in parse_qs(where.query).items()}
             data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -247,15 +253,15 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
                 self.page(path)
                 return
             path = path.removeprefix("/api/")
-            known = stub.token is None or "visil_session=in" in self.headers.get("Cookie", "")
+            known = self.stub.token is None or "visil_session=in" in self.headers.get("Cookie", "")
             body: Any = data if path == "uploads" else json.loads(data) if data else None
             if self.command != "GET":
                 assert self.headers.get("X-Visil") == "1"
-                stub.sent.append((self.command, path, body))
+                self.stub.sent.append((self.command, path, body))
             if path == "session":
-                self.json(200, stub.session(known))
+                self.json(200, self.stub.session(known))
             elif path == "login":
-                right = body["token"] == stub.token
+                right = body["token"] == self.stub.token
                 self.json(
                     200 if right else 401,
                     {} if right else {"detail": "That is not the token."},
@@ -267,14 +273,15 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
                 self.json(401, {"title": "Unauthorized", "detail": "A token is needed."})
             else:
                 if not self.file(path, ask):
-                    self.json(*stub.act(self.command, path, ask, body))
+                    self.json(*self.stub.act(self.command, path, ask, body))
 
         def page(self, path: str) -> None:
             file = STATIC / ("index.html" if path == "/" else path.removeprefix("/static/"))
             if not file.is_file():
                 self.json(404, {"detail": f"no {path}"})
                 return
-            self.answer(200, mimetypes.guess_type(file.name)[0] or "text/plain", file.read_bytes())
+            kind = mimetypes.guess_type(file.name)[0] or "text/plain"
+            self.answer(200, kind, file.read_bytes(), Cache_Control="max-age=600")
 
         def file(self, path: str, ask: dict[str, str]) -> bool:
             """Pictures, videos, matrices and events; whether it was one."""
@@ -291,7 +298,7 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
                     data = io.BytesIO()
                     strip.save(data, "JPEG")
                     self.answer(200, "image/jpeg", data.getvalue())
-                case [_, name, "small.mp4"] if name == UNPLAYABLE and stub.copies:
+                case [_, name, "small.mp4"] if name == UNPLAYABLE and self.stub.copies:
                     self.ranged(clip(TARGET_SECONDS, hue(name)))
                 case [_, "c1", "query.mp4"]:
                     self.ranged(clip(QUERY_SECONDS, hue(UPLOAD)))
@@ -325,7 +332,7 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
                         b"group,video\n",
                         Content_Disposition="attachment; filename=duplicates.csv",
                     )
-                case ["jobs", name, "events"] if name in stub.jobs:
+                case ["jobs", name, "events"] if name in self.stub.jobs:
                     self.events(name)
                 case _:
                     return False
@@ -348,13 +355,13 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
 
         def events(self, name: str) -> None:
             self.send_response(200)
-            stub.streams += 1
+            self.stub.streams += 1
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
             self.end_headers()
             # The line breaks every now and then, as lines do.
             for _ in range(5):
-                job = stub.job(name)
+                job = self.stub.job(name)
                 self.wfile.write(f"data: {json.dumps(job)}\n\n".encode())
                 self.wfile.flush()
                 if job["state"] != "running":
@@ -368,13 +375,13 @@ def handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
 
 
 class Server:
-    """A stub on a port of its own, for a ``with`` block."""
+    """A stub on a port of its own, for a ``with`` block; another may take its place."""
 
     def __init__(self, stub: Stub) -> None:
         self.stub = stub
 
     def __enter__(self) -> Server:
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler(self.stub))
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         self.http.daemon_threads = True
         self.http.handle_error = lambda *_: None  # type: ignore[method-assign]  # browsers hang up on streams
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,15 @@ import visil
 from visil.client import Client, Found, Hit, Job, Segment, ServerError
 from visil.errors import UsageError
 
-from .conftest import Running, Serve, is_problem
+from .conftest import PATIENT, Running, is_problem, running
+
+
+@pytest.fixture(scope="module")
+def server(built: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """For tests that change the collection, one after another."""
+    folder = Path(shutil.copytree(built, tmp_path_factory.mktemp("jobs") / "all.visil"))
+    with running(folder, root, limits=PATIENT) as server:
+        yield server
 
 
 def done(server: Running, answer: httpx.Response) -> dict[str, Any]:
@@ -107,8 +117,7 @@ def test_compare_with_matrices(shared: Running, root: Path) -> None:
     assert found["in_words"].endswith("from 0:02")
 
 
-def test_duplicates_judged_and_exported(serve: Serve, root: Path) -> None:
-    server = serve()
+def test_duplicates_judged_and_exported(server: Running, root: Path) -> None:
     is_problem(server.http.get("/api/duplicates"), 404, "yet")
     is_problem(server.http.get("/api/duplicates/export?format=csv"), 404)
     found = done(server, server.http.post("/api/duplicates", json={"min_confidence": 0.5}))
@@ -149,8 +158,7 @@ def test_duplicates_judged_and_exported(serve: Serve, root: Path) -> None:
     assert not list((server.folder / "serve" / "results").glob("*.csv"))
 
 
-def test_add_a_folder_with_live_progress(serve: Serve, root: Path) -> None:
-    server = serve()
+def test_add_a_folder_with_live_progress(server: Running, root: Path) -> None:
     job = server.http.post("/api/add", json={"path": str(root / "more")}).json()["job"]
     assert (job["kind"], job["state"], job["progress"]["unit"]) == ("add", "waiting", "files")
     heard: list[Job] = []
@@ -170,8 +178,7 @@ def test_add_a_folder_with_live_progress(serve: Serve, root: Path) -> None:
     assert stream.headers["content-type"] == "video/webm"
 
 
-def test_cancel_what_runs_and_what_waits(serve: Serve, root: Path) -> None:
-    server = serve()
+def test_cancel_what_runs_and_what_waits(server: Running) -> None:
     first, second = (server.client.start("duplicates", {"min_confidence": 0.5}) for _ in range(2))
     assert server.client.cancel(second["id"])["state"] == "cancelled"
     while server.client.job(first["id"])["state"] == "waiting":

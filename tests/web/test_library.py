@@ -205,8 +205,9 @@ def test_what_is_no_range_is_everything(header: str | None) -> None:
     assert wanted(header, 10) is None
 
 
-def test_removal_keeps_the_file(serve: Serve, root: Path) -> None:
+def test_removal_keeps_the_file_and_verdicts_are_taken_back(serve: Serve, root: Path) -> None:
     server = serve()
+    _judge_and_undo(server)
     coffee = server.id("coffee.mp4")
     is_problem(server.http.delete(f"/api/videos/{coffee}", headers={"X-Visil": ""}), 403, "X-Visil")
     assert server.http.delete(f"/api/videos/{coffee}").status_code == 204
@@ -216,8 +217,7 @@ def test_removal_keeps_the_file(serve: Serve, root: Path) -> None:
     assert (root / "videos" / "coffee.mp4").is_file()
 
 
-def test_judgement_and_undo(serve: Serve) -> None:
-    server = serve()
+def _judge_and_undo(server: Running) -> None:
     a, b = server.id("cat.mp4"), server.id("coffee.mp4")
     for verdict, previous in (("different", None), ("same", "different"), (None, "same"), (None, None)):
         said = server.http.put("/api/judgements", json={"a": b, "b": a, "verdict": verdict})

@@ -28,7 +28,7 @@ def test_every_call_answers_as_described(shared: Running) -> None:
         operation = found.ok()
 
         @settings(
-            max_examples=5,
+            max_examples=3,
             deadline=None,
             derandomize=True,
             database=None,

@@ -4,25 +4,22 @@ from pathlib import Path
 
 from web.conftest import Running
 from web.page_axe import violations
-from web.page_steps import Open, says, until
+from web.page_steps import Open, keep_picture, says, until
 
 pytest_plugins = ["web.page_browser"]
 
-SHOTS = Path(__file__).parent / "screenshots"
-
 
 def test_find_where_a_clip_was_reused(opened: Open, shared: Running, root: Path) -> None:
-    SHOTS.mkdir(exist_ok=True)
     page = opened(None, f"{shared.url}/#/library")
     says(page, "cat.mp4")
     says(page, "Failed:")
     until(page, "[...document.querySelectorAll('.row img')].every((i) => i.naturalWidth > 0)")
-    page.screenshot(path=SHOTS / "server-library.png")
+    keep_picture(page, "server-library")
     page.get_by_role("link", name="Search", exact=True).click()
     page.set_input_files("#file", root / "cut.mp4")
     page.get_by_role("link", name="Compare with cat.mp4").wait_for(timeout=60_000)
     until(page, "document.querySelector('.asked img').naturalWidth > 0", 30)
-    page.screenshot(path=SHOTS / "server-hits.png")
+    keep_picture(page, "server-hits")
     page.get_by_role("link", name="Compare with cat.mp4").click()
     page.wait_for_selector(".scale", timeout=60_000)
     # cut.mp4 is the third to the fifth second of cat.mp4; frames are looked at once a second.
@@ -34,7 +31,7 @@ def test_find_where_a_clip_was_reused(opened: Open, shared: Running, root: Path)
     until(page, "[...document.querySelectorAll('.lens img')].every((i) => i.naturalWidth > 0)", 30)
     until(page, "[...document.querySelectorAll('video')].every((v) => v.readyState >= 2)")
     page.evaluate("window.scrollTo(0, 0)")
-    page.screenshot(path=SHOTS / "server-match.png", full_page=True)
+    keep_picture(page, "server-match", whole=True)
     assert page.locator(".verdict").first.inner_text().startswith(("Copy", "Related"))
 
 
@@ -48,4 +45,4 @@ def test_the_api_is_tried_on_its_page(opened: Open, shared: Running) -> None:
     says(page, "200 OK")
     says(page, "curl -X GET")
     assert violations(page) == []
-    page.screenshot(path=SHOTS / "server-docs.png")
+    keep_picture(page, "server-docs")

@@ -69,7 +69,9 @@ def until(check: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_killed_while_it_adds_then_started_again(root: Path, tmp_path: Path, start: Start) -> None:
+def test_killed_while_it_adds_then_started_again_for_other_hosts(
+    root: Path, tmp_path: Path, start: Start
+) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
     for name in ("a.mp4", "b.webm"):
@@ -87,8 +89,13 @@ def test_killed_while_it_adds_then_started_again(root: Path, tmp_path: Path, sta
     child.send_signal(signal.SIGKILL)
     child.wait(10)
 
-    child, said = start(tmp_path / "new.visil", "--port", "0")
-    client = Client(address(said))
+    child, said = start(tmp_path / "new.visil", "--port", "0", "--host", "0.0.0.0", lines=3)
+    token = said[2].removeprefix("token: ")
+    assert len(token) >= 24
+    assert Client(address(said)).session()["authenticated"] is False
+    with pytest.raises(UsageError, match="another `visil serve`"):
+        Server(settle(tmp_path / "new.visil", port=0))
+    client = Client(address(said), token=token)
     result = client.wait(job)
     assert result["added"] + result["unchanged"] == 3
     assert result["unchanged"] >= 1
@@ -105,20 +112,6 @@ def test_killed_while_it_adds_then_started_again(root: Path, tmp_path: Path, sta
         assert index.verify() == []
         assert len(index) == 3
         assert not list(tmp_path.glob("new.visil/features/*/.*"))
-
-
-def test_one_server_a_collection_and_a_token_for_other_hosts(
-    built: Path, tmp_path: Path, start: Start
-) -> None:
-    folder = shutil.copytree(built, tmp_path / "all.visil")
-    _, said = start(folder, "--port", "0", "--host", "0.0.0.0", "--root", tmp_path, lines=3)
-    token = said[2].removeprefix("token: ")
-    assert len(token) >= 24
-    url = address(said)
-    assert Client(url).session()["authenticated"] is False
-    assert Client(url, token=token).videos()["total"] == 4
-    with pytest.raises(UsageError, match="another `visil serve`"):
-        Server(settle(folder, port=0))
 
 
 @pytest.mark.parametrize(

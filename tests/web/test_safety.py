@@ -34,6 +34,13 @@ def test_headers_on_every_answer(shared: Running) -> None:
         assert headers["x-frame-options"] == "DENY"
         assert "access-control-allow-origin" not in headers
     assert "paths" in shared.http.get("/api/openapi.json").json()
+    whole, head = shared.http.get("/healthz"), shared.http.head("/healthz")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(whole.content))
+    other = shared.http.post("/api/banks/none")
+    is_problem(other, 405)
+    assert other.headers["allow"] == "DELETE, GET, PATCH"  # each is another route
+    assert shared.http.put("/api/videos/remove").headers["allow"] == "POST"  # which is no video
 
 
 @pytest.mark.parametrize(
@@ -278,7 +285,7 @@ def test_uploads_are_bounded(serve: Serve, root: Path) -> None:
     left = [one for one in sent if server.http.get(f"/api/uploads/{one}/stream").status_code == 200]
     assert left == sent[1:]
     assert len(list(held.iterdir())) == 2
-    is_problem(server.http.post("/api/search", json={"video": "x" * 70_000}), 413)
+    is_problem(server.http.post("/api/search", json={"video": "x" * 2**20}), 413)
 
 
 def test_uploads_are_deleted_after_use(serve: Serve, root: Path) -> None:

@@ -10,12 +10,14 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from visil.errors import IndexFolderError, UsageError, VideoError, VisilError
 
 logger = logging.getLogger("visil")
 
 PROBLEM = "application/problem+json"
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 SCHEMA = {
     "title": "Problem",
@@ -85,6 +87,22 @@ def _plain(invalid: dict[str, Any]) -> str:
     return known.get(invalid["type"], str(invalid["msg"]).removeprefix("Value error, "))
 
 
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """Everything that the address of a request may be asked for, whichever routes do it.
+
+    An address that stands in the description as it is, such as ``videos/remove``, is no video of that name.
+    """
+    described = app.openapi()["paths"].get(request.url.path.replace("/api/", "/api/v1/", 1), {})
+    if described:
+        return sorted(method for method in METHODS if method.lower() in described)
+    scopes = {method: {**request.scope, "method": method} for method in METHODS}
+    return [
+        method
+        for method, scope in scopes.items()
+        if any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+    ]
+
+
 def install(app: FastAPI) -> None:
     """Make every error of an app a problem."""
 
@@ -104,13 +122,15 @@ def install(app: FastAPI) -> None:
         text = "; ".join(said[:3]).encode("ascii", "backslashreplace").decode()
         return Problem(422, f"That request is not understood. {text}").response()
 
-    async def plain(_: Request, error: Exception) -> JSONResponse:
+    async def plain(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         if isinstance(error.__cause__, Problem):  # while a body was read
             return error.__cause__.response()
         words = {404: "There is nothing at this address.", 405: "This address does not support that method."}
         response = Problem(error.status_code, words.get(error.status_code, str(error.detail))).response()
         response.headers.update(error.headers or {})
+        if error.status_code == 405:
+            response.headers["Allow"] = ", ".join(_methods(app, request))
         return response
 
     async def unexpected(_: Request, error: Exception) -> JSONResponse:

@@ -34,8 +34,8 @@ JPEG: dict[int | str, dict[str, Any]] = {
     304: {"description": "The picture is the one that the caller has."},
 }
 FILE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The file.", "content": {"video/*": {}}},
-    206: {"description": "A part of it.", "content": {"video/*": {}}},
+    200: {"description": "The file.", "content": {"video/*": {}, "application/octet-stream": {}}},
+    206: {"description": "A part of it.", "content": {"video/*": {}, "application/octet-stream": {}}},
     304: {"description": "The file is the one that the caller has."},
 }
 BODY: dict[str, Any] = {

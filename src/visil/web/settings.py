@@ -49,8 +49,8 @@ class Limits:
     """Seconds after its last use until an uploaded file is deleted."""
     disk_left: int = GIB
     """Bytes that uploads leave free on the disk."""
-    json_bytes: int = 65536
-    """Of the body of any other request."""
+    json_bytes: int = MIB
+    """Of the body of any other request: a thousand paths fit."""
     body_s: float = 30.0
     """Seconds that such a body may take to arrive."""
     header_s: float = 10.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from visil.web.tokens import Role
 
@@ -14,7 +15,17 @@ JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 Said = Literal["same", "different"]
 Sort = Literal["name", "added", "duration", "size", "-name", "-added", "-duration", "-size"]
 
-Moment = Annotated[datetime, Field(examples=["2026-01-31T12:00:00Z"])]
+
+def _written_out(moment: Any) -> Any:
+    """Numbers would be taken for seconds since 1970."""
+    if isinstance(moment, str) and re.match(r"\d{4}-\d\d-\d\d", moment):
+        return moment
+    raise ValueError("must be a moment such as 2026-01-31T12:00:00Z")
+
+
+Moment = Annotated[
+    datetime, Field(strict=False, examples=["2026-01-31T12:00:00Z"]), BeforeValidator(_written_out)
+]
 
 ID = "5f1e0c8a9b7d4e3f8a6b5c4d3e2f1a0b"
 

@@ -2,6 +2,7 @@
 
 import { get, post } from "./api.js";
 import { bdi, debounce, h, replace } from "./dom.js";
+import { follow } from "./jobs.js";
 import { announce, complain, toast } from "./messages.js";
 import { early, facts, named, preview, thumbnail } from "./pictures.js";
 import { matchAddress, media } from "./refs.js";
@@ -207,9 +208,12 @@ class Library {
 
   async retry(videos) {
     try {
-      await post("videos/retry", { files: videos.map((video) => video.file) });
+      const { job } = await post("videos/retry", { files: videos.map((video) => video.file) });
       toast(`${count(videos.length, "file")} will be tried again.`);
       this.changed(videos);
+      const { result } = await follow(job.id, () => {}, this.signal);
+      toast(result.failed.length ? `${count(result.failed.length, "file")} failed again.` : `${count(result.added, "video")} added.`);
+      this.changed([]);
     } catch (error) {
       complain(error);
     }
@@ -254,11 +258,17 @@ function watch(video) {
   const player = video.playable
     ? h("video", { controls: true, preload: "metadata", src: media(ref).stream, "aria-label": video.name })
     : h("p", { class: "notice" }, "The file has moved or changed, so it cannot be played.");
+  const said = h("p", { class: "faint", role: "status" });
+  player.addEventListener("loadeddata", () => {
+    if (player.src.endsWith(media(ref).small)) said.textContent = "A small copy without sound is shown: this browser cannot play the file.";
+  });
   player.addEventListener("error", () => {
     if (!player.src.endsWith(media(ref).small)) { // once more, as a small copy that every browser plays
+      said.textContent = "This browser cannot play the file. Preparing a small copy without sound …";
       player.src = media(ref).small;
       return;
     }
+    said.remove();
     const word = "This browser cannot play the file. Searching and comparing still work.";
     player.replaceWith(thumbnail(ref, early(video.duration)), h("p", { class: "notice" }, word));
     announce(word);
@@ -266,7 +276,7 @@ function watch(video) {
   const close = h("button", { class: "quiet", onclick: () => dialog.close() }, "Close");
   const dialog = h("dialog", { class: "wide", "aria-label": video.name },
     h("div", { class: "head" }, h("h2", {}, bdi(video.name)), close),
-    player, facts(video), h("p", { class: "path" }, bdi(video.path)),
+    player, said, facts(video), h("p", { class: "path" }, bdi(video.path)),
     h("p", {}, h("a", { class: "button main", href: address("search", { video: video.id }), onclick: () => dialog.close() }, "Search for this video")));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

@@ -54,7 +54,7 @@ const notices = (sentences) => sentences.map((words) => h("p", { class: "notice 
 async function several(root, ids, { signal }) {
   root.append(
     h("p", { class: "lead" }, `${count(ids.length, "search", "searches")}, one for each clip.`),
-    notices(refused.get(ids.join(",")) ?? []),
+    ...notices(refused.get(ids.join(",")) ?? []),
     h("ol", { class: "rows", "aria-label": "Searches" }, ids.map((id) => {
       const row = h("li", { class: "row" });
       const progress = panel("Searching");
