@@ -324,7 +324,9 @@ class _Relations:
             return f"may be contained in {name}, but could not be compared: {proof.unread}"
         if proof is not None and proof.first_in_second.seconds > 0:
             shown = proof.first_in_second
-            return f"may be contained in {name}, but only {shown.seconds:.1f} of {shown.of:.1f} s were confirmed"
+            return (
+                f"may be contained in {name}, but only {shown.seconds:.1f} of {shown.of:.1f} s were confirmed"
+            )
         return f"may be contained in {name}, but that could not be confirmed"
 
     def absence(self, video: Video) -> str:
