@@ -78,6 +78,8 @@ class Hit(TypedDict):
     verdict: Literal["copy", "related", "unrelated", "unclear"]
     segments: list[Segment]
     in_words: str
+    moment: list[float] | None
+    """A time of the query and one of the hit that show the same."""
     missing: bool
     note: str
     """What else there is to say: that it has the same bytes, or why nothing can be told."""

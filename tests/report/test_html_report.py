@@ -257,7 +257,7 @@ def test_a_file_that_was_only_touched_keeps_its_picture(index: Index, tmp_path: 
 
 def test_nothing_found_is_a_page_too(index: Index, tmp_path: Path) -> None:
     _, page = report(index, Duplicates([], []), tmp_path)
-    assert "No two videos share footage" in page.text
+    assert "No duplicates found" in page.text
     assert page.all("section") == []
 
 

@@ -1,14 +1,20 @@
-"""The line that two players run along, against matrices whose line is known."""
+"""The line that two players run along, and the moment that a hit is shown at, where both are known."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from visil.matching.localize import Segment
+from visil.model.features import VideoFeatures
 from visil.web.comparison import line_through
+from visil.web.same_moment import same_moment
 
 
 def matrix(rows: int, columns: int, start: float, ratio: float) -> np.ndarray:
@@ -50,3 +56,36 @@ def test_where_nothing_moves_or_nothing_is_known_the_ends_stay() -> None:
         assert line_through(segment, still, times, times) == {"query": [1.0, 8.0], "target": [2.0, 9.0]}
     short = Segment((1.0, 2.0), (2.0, 3.0), 0.9)
     assert line_through(short, matrix(10, 10, 0, 1), times, times)["target"] == [2.0, 3.0]
+
+
+class Alike:
+    """Stands for a model: a frame has one number, and is alike to others as far as theirs are near."""
+
+    def scorer(self) -> Any:
+        def matrices(query: torch.Tensor, target: torch.Tensor) -> tuple[np.ndarray, None]:
+            return torch.exp(-((query[:, None, 0, 0] - target[None, :, 0, 0]) ** 2)).numpy(), None
+
+        return SimpleNamespace(matrices=matrices)
+
+
+def shown(moments: np.ndarray) -> VideoFeatures:
+    """A frame a second; each shows a moment of the original."""
+    vectors = torch.from_numpy(moments.astype(np.float32))[:, None, None]
+    return VideoFeatures(vectors, torch.arange(len(moments), dtype=torch.float64))
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_hit_is_shown_at_the_same_moment_though_its_stretch_is_rough(backwards: bool) -> None:
+    query, faster = np.arange(19.0), 2 + 1.5 * np.arange(12)
+    target = faster[::-1] if backwards else faster
+    rough = Segment((0.0, 19.0), (0.0, 12.0), 0.9, reversed=backwards)
+    short = Segment((3.0, 4.0), (9.0, 10.0), 0.9)
+    model: Any = Alike()
+    found = same_moment(model, shown(query), shown(np.ascontiguousarray(target)), [short, rough])
+    assert found is not None
+    at, there = found
+    assert abs(at - target[int(there)]) <= 0.5
+    assert 5 <= at <= 13  # about the middle
+    assert same_moment(model, shown(query), shown(query), []) is None
+    still = same_moment(model, shown(query * 0), shown(query * 0), [Segment((0.0, 19.0), (0.0, 19.0), 0.9)])
+    assert still in ([9.0, 9.0], [10.0, 10.0])

@@ -61,6 +61,8 @@ def test_search_by_upload_video_and_path(shared: Running, root: Path) -> None:
             assert hit["score"] == pytest.approx(expected.score, abs=2e-3)
             assert hit["verdict"] == expected.verdict
         best = found["hits"][0]
+        start = {"cat.mp4": 2.0, "part of it.mkv": 1.0}[best["video"]["name"]]
+        assert best["moment"][1] - best["moment"][0] == pytest.approx(start, abs=0.01)
         assert best["verdict"] in ("copy", "related")
         assert best["in_words"].startswith("shares 3")
         assert set(found) == set(Found.__annotations__)

@@ -58,6 +58,7 @@ EXAMPLE_HIT: dict[str, Any] = {
     "segments": [EXAMPLE_SEGMENT],
     "missing": False,
     "in_words": "shares 12 s, from 0:33",
+    "moment": [6.0, 39.0],
     "references": [{"bank": "takedowns", "external_id": "case-17", "labels": ["trailer"]}],
 }
 EXAMPLE_QUERY: dict[str, Any] = {"kind": "upload", "id": ID, "name": "clip.mp4", "duration": 12.0}
@@ -168,6 +169,14 @@ class Hit(Result):
     segments: list[Segment]
     missing: bool
     in_words: str
+    moment: Annotated[
+        list[float] | None,
+        Field(
+            min_length=2,
+            max_length=2,
+            description="A time of the query and one of the hit that show the same.",
+        ),
+    ] = None
     references: list[KnownAs] = []
 
 

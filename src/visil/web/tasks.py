@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from contextlib import closing
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from visil.cluster.ray_connection import opened_for_serving
-from visil.collection import AddProgress
+from visil.collection import AddProgress, Hit
 from visil.collection.discover import LEAVES, discover
 from visil.collection.identity import stamp_of
 from visil.collection.selection import Selection
@@ -36,11 +37,14 @@ from visil.web.engine import Teller
 from visil.web.export import OnceFailed, export_html
 from visil.web.filters import Filters
 from visil.web.roots import Roots
+from visil.web.same_moment import same_moment
 from visil.web.sandbox import Decoder, Decoders
 from visil.web.settings import MIB, Limits
 
 KEPT_FEATURES = 256 * MIB
 """Bytes of features kept of files searched for lately, so that comparing one with a hit does not decode it again."""
+MOST_MOMENTS = 200
+"""Hits that the same moment is looked for of, the best: as many as the page shows."""
 
 
 class Tasks:
@@ -108,17 +112,27 @@ class Tasks:
         assert self.model is not None  # loaded here, not by two threads at once
         with self._exact:
             hits = wanted.search(self.index, self.state / BANKS, features, k + (own is not None))
+            moments = [self._moment(features, hit) for hit in hits[:MOST_MOMENTS]]
         with closing(Banks(self.state / BANKS)) as banks:
             told = [
                 {
                     **_without_path(hit.to_dict()),
                     "in_words": in_words(hit.segments),
+                    "moment": moment,
                     "references": banks.known_as(hit.id),
                 }
-                for hit in hits
+                for hit, moment in zip_longest(hits, moments)
                 if hit.id != own
             ]
         return {"query": query_facts(query, features), "hits": told[:k]}
+
+    def _moment(self, features: VideoFeatures, hit: Hit) -> list[float] | None:
+        """The same moment of a query and of a hit; none where the hit's features cannot be read."""
+        try:
+            found = self.index.store.read(hit.id, path=hit.path)
+        except VisilError:
+            return None
+        return same_moment(self.model, features, found, hit.segments)
 
     def batch(self, queries: list[dict[str, Any]], k: int, wanted: Filters, tell: Teller) -> dict[str, Any]:
         """A search for each of some queries; what is wrong with one is its answer, and the others go on."""

@@ -67,7 +67,7 @@ function hit(query, found) {
   const target = { kind: "video", id: video.id };
   const where = matchAddress(query, target);
   return h("li", { class: "sheet hit" },
-    sameMoment(query, target, found.segments, [query.name, video.name]) ?? thumbnail(target, early(video.duration)),
+    sameMoment(query, target, found.segments, [query.name, video.name], found.moment) ?? thumbnail(target, early(video.duration)),
     h("div", { class: "what" },
       named(video), facts({ ...video, added: null }), verdict(found),
       h("p", {}, capital(found.in_words || shares(found.segments))),

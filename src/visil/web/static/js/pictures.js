@@ -95,12 +95,13 @@ export function verdict(found) {
     h("span", { class: "sure" }, `${percent(found.confidence)} likely to share footage`));
 }
 
-/** Two pictures of the same moment, from the middle of the longest stretch that two videos share. */
-export function sameMoment(query, target, segments, names = []) {
+/** Two pictures of the same moment: the one that the server found, or the middle of the longest stretch that two videos share. */
+export function sameMoment(query, target, segments, names = [], moment = null) {
   if (!segments.length) return null;
   const { query: [a, b], target: [c, d] } = longest(segments, 1)[0];
-  const one = (ref, at, name) => h("figure", {}, thumbnail(ref, at, name ? `${name} at ${clock(at)}` : ""), h("figcaption", { class: "faint" }, clock(at)));
-  return h("div", { class: "moment", role: "group", "aria-label": "The same moment in both" }, one(query, (a + b) / 2, names[0]), one(target, (c + d) / 2, names[1]));
+  const [at, there] = moment ?? [(a + b) / 2, (c + d) / 2];
+  const one = (ref, time, name) => h("figure", {}, thumbnail(ref, time, name ? `${name} at ${clock(time)}` : ""), h("figcaption", { class: "faint" }, clock(time)));
+  return h("div", { class: "moment", role: "group", "aria-label": "The same moment in both" }, one(query, at, names[0]), one(target, there, names[1]));
 }
 
 /** Two bars, each as long as its video, with what they share in colour and joined. */
