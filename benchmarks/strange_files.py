@@ -3,6 +3,7 @@
 
 python benchmarks/strange_files.py                  # makes the files, then runs the commands
 python benchmarks/strange_files.py --seconds 600    # a shorter long one
+python benchmarks/strange_files.py --workers 1      # in one process
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=int, default=3 * 3600, help="length of the long file")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--workers", help="as of `visil add`; the result is printed, and not kept")
+    options = parser.parse_args()
+    seconds, workers = options.seconds, ["--workers", options.workers] if options.workers else []
     result: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -94,12 +97,13 @@ def main() -> None:
         }
         for kind, file in files.items():
             known = {"file kB": file.stat().st_size / 1000}
-            result[f"add, {kind}"] = known | measured("add", folder / f"{kind}.visil", file)
+            result[f"add, {kind}"] = known | measured("add", folder / f"{kind}.visil", file, *workers)
             print(kind, result[f"add, {kind}"], flush=True)
         other = write(folder / "other.mkv", changing(3, (15000, 8000)), (15000, 8000), 1)
         result["compare, large"] = measured("compare", files["large"], other)
         print("compare", result["compare, large"], flush=True)
-    keep("strange_files", {"seconds of the long file": seconds, **result})
+    if not workers:
+        keep("strange_files", {"seconds of the long file": seconds, **result})
 
 
 if __name__ == "__main__":

@@ -50,15 +50,20 @@ HARM: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("harm", HARM)
-def test_a_damaged_feature_file_is_named_and_mended(
-    folder: Path, videos: Path, model: ViSiL, run: Command, harm: str
-) -> None:
-    victim = videos / "alone" / "retina.mp4"
+def harmed(folder: Path, victim: Path, model: ViSiL, harm: str) -> Path:
+    """The feature file of a video, after what was done to it."""
     with visil.Index(folder, model=model) as index:
         file = index.store.path(index.video(str(victim)).id)
     HARM[harm](file)
+    return file
 
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_damaged_feature_file_is_named(
+    folder: Path, videos: Path, model: ViSiL, run: Command, harm: str
+) -> None:
+    victim = videos / "alone" / "retina.mp4"
+    file = harmed(folder, victim, model, harm)
     done = run("verify", folder)
     assert done.status == 1
     first, last = done.out.splitlines()
@@ -67,6 +72,13 @@ def test_a_damaged_feature_file_is_named_and_mended(
     assert last == "1 problem"
     assert [problem["what"] for problem in run("verify", folder, "--json").json["problems"]] == [str(victim)]
 
+
+@pytest.mark.parametrize("harm", ["a byte of a vector", "emptied", "deleted"])
+def test_a_damaged_feature_file_is_mended(
+    folder: Path, videos: Path, model: ViSiL, run: Command, harm: str
+) -> None:
+    victim = videos / "alone" / "retina.mp4"
+    harmed(folder, victim, model, harm)
     # Nothing else breaks: what cannot be read is left out (test_index_unreadable.py).
     for how in ([], ["--exhaustive"]):
         found = run("search", folder, videos / "copies" / "cat.mp4", "--json", *how)

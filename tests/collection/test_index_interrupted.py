@@ -110,7 +110,7 @@ def test_killed_at_the_worst_moments_then_added_again(
     is_whole(folder, videos, model)
 
 
-@pytest.mark.parametrize("after", [1, 3])
+@pytest.mark.parametrize("after", [2])
 def test_killed_from_outside_then_added_again(
     videos: Path, tmp_path: Path, model: ViSiL, process: Start, after: int
 ) -> None:

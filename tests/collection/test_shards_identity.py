@@ -56,12 +56,14 @@ class Pickled:
         self._local.close(keep=keep)
 
 
-@pytest.mark.parametrize("shards", [1, 2, 3, 5])
-@settings(max_examples=2, deadline=None, phases=[Phase.generate])
-@given(seed=st.integers(0, 2**32 - 1), few=st.sampled_from([3, 18]), references=st.booleans())
+@pytest.mark.parametrize(
+    ("shards", "few", "references"), [(1, 3, False), (2, 18, False), (3, 3, True), (5, 3, False)]
+)
+@settings(max_examples=1, deadline=None, phases=[Phase.generate])
+@given(seed=st.integers(0, 2**32 - 1))
 def test_any_split_gives_the_same_answers(shards: int, seed: int, few: int, references: bool) -> None:
     """``few`` candidates, so that the last place among them is fought over, and tied for."""
-    videos = random_videos(seed, 21)
+    videos = random_videos(seed, 16)
     with (
         tempfile.TemporaryDirectory() as name,
         patch("visil.collection.index.CANDIDATES", few),
@@ -78,7 +80,7 @@ def test_any_split_gives_the_same_answers(shards: int, seed: int, few: int, refe
             for index in (one, many):
                 index.judge(a, b, "same")
                 index.judge(a, c, "different")
-            for asked in videos[::7]:
+            for asked in videos[::8]:
                 same_hits(one.search(query(asked), 1), many.search(query(asked), 1))
                 same_hits(one.search(asked.id, 8), many.search(asked.id, 8))
             same_hits(
@@ -91,7 +93,7 @@ def test_any_split_gives_the_same_answers(shards: int, seed: int, few: int, refe
 
 
 def test_only_plain_data_passes_and_threads_change_nothing(tmp_path: Path) -> None:
-    videos = random_videos(7, 24)
+    videos = random_videos(7, 12)
     write(tmp_path / "one", videos, MODEL)
     create(tmp_path / "many", 3, source=tmp_path / "one")
     with (
@@ -106,16 +108,16 @@ def test_only_plain_data_passes_and_threads_change_nothing(tmp_path: Path) -> No
 
 def test_the_answer_does_not_hang_on_what_was_removed_or_when_it_came(tmp_path: Path) -> None:
     """An index that never knew a video, and shards that lost it, choose the same candidates."""
-    videos = random_videos(3, 36)
+    videos = random_videos(3, 18)
     write(tmp_path / "all", videos, MODEL)
-    write(tmp_path / "fewer", [v for i, v in enumerate(videos) if i % 9], MODEL)
+    write(tmp_path / "fewer", [v for i, v in enumerate(videos) if i % 6], MODEL)
     create(tmp_path / "many", 3, source=tmp_path / "all")
     with (
         visil.Index(tmp_path / "fewer", model=MODEL) as one,
         visil.Index(tmp_path / "many", model=MODEL) as many,
     ):
         many.refresh()
-        assert many.remove([video.id for video in videos[::9]]) == 4
+        assert many.remove([video.id for video in videos[::6]]) == 3
         assert [video.id for video in many.catalogue.videos()] == [v.id for v in one.catalogue.videos()]
         for asked in videos[::6]:
             probes = Probes.of(query(asked))
@@ -192,7 +194,7 @@ def test_one_door_to_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A folder, shards and a URL are opened by the same call, and answer the same."""
     pytest.importorskip("fsspec")
     monkeypatch.setenv("VISIL_CACHE", str(tmp_path / "cache"))
-    videos = random_videos(1, 12)
+    videos = random_videos(1, 8)
     url = f"memory://{tmp_path.name}/one.visil"
     write(tmp_path / "one", videos, MODEL)
     write(url, videos, MODEL)
@@ -202,9 +204,9 @@ def test_one_door_to_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         for location in (tmp_path / "two", url, (tmp_path / "one").as_uri()):
             with visil.Index(location, model=MODEL, create=False) as other:
                 kinds.append(type(other.parts))
-                assert len(other) == len(one) == 12
+                assert len(other) == len(one) == 8
                 assert [video.id for video in other.catalogue.videos()] == [video.id for video in videos]
-                for asked in videos[::3]:
+                for asked in videos[::5]:
                     same_hits(one.search(asked.id, 5), other.search(asked.id, 5))
                     same_hits(one.search(query(asked), 4), other.search(query(asked), 4))
                     same_hits(

@@ -13,6 +13,7 @@ import pytest
 
 from visil.errors import VideoError
 from visil.video import Sampling, frames_at, read_frames, stream_frames
+from visil.video.sound import read_sound
 from visil.web.sandbox import Decoder
 from visil.web.settings import MIB, Limits
 
@@ -35,6 +36,7 @@ def test_the_sandbox_decodes_as_visil_does(root: Path) -> None:
             frames_at(file, [2.0, 0.5], 60), decoder.frames_at(file, [2.0, 0.5], 60), strict=True
         ):
             assert np.array_equal(here, there)
+        assert decoder.sound(str(file)) == read_sound(file) == []
         child = decoder._child
         assert decoder.probe(file).width == 160
         assert decoder._child is child

@@ -153,7 +153,8 @@ def _tell(checked: Checked, applied: Applied, log: Path, as_json: bool) -> None:
     typer.echo(f"{len(applied.steps)} of {counted(len(checked.steps), 'file')}, {megabytes:.1f} MB")
     for path, reason in applied.failed:
         typer.echo(f"visil: {printable(path)}: {reason}; the plan ended there", err=True)
-    say(f"to undo it: visil apply --undo {log}")
+    if applied.steps:
+        say(f"to undo it: visil apply --undo {log}")
 
 
 def _as_json(step: Step) -> dict[str, object]:

@@ -30,7 +30,7 @@ def info(
         typer.echo(f"{state.videos} videos, {state.frames} frames, {state.hours:.2f} hours")
         typer.echo(f"{state.bytes / 1e6:.1f} MB on disk, model {state.model}, features as {state.codes}")
         if state.failed:
-            typer.echo(f"{len(state.failed)} files could not be read: visil info {index} --failed")
+            typer.echo(f"{counted(len(state.failed), 'file')} could not be read: visil info {index} --failed")
 
 
 def verify(

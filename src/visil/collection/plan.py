@@ -301,8 +301,9 @@ class _Relations:
             if proof.first_in_second.whole:
                 return f"all of it is in {self.name(other)}, but {self._hindrance(video, other)}"
             if proof.second_in_first.whole:
-                seconds = max(0.0, video.duration - proof.second_in_first.seconds)
-                return f"contains {self.name(other)}, and {seconds:.0f} s of other footage"
+                seconds = round(max(0.0, video.duration - proof.second_in_first.seconds))
+                more = f"{seconds} s of other footage" if seconds else "something else beside it"
+                return f"contains {self.name(other)}, and {more}"
         for other in others:
             return self._may_be(video, other)
         return f"is not a copy of {self.name(best)}"
