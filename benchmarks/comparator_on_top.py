@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import visil
-from shared.ablation_ranking import figures
+from shared.copy_figures import figures
 from shared.copy_sets import CopySet, embedded_set, ranked
 from shared.results import machine, write
 from visil.compare.visil import ViSiL

@@ -29,10 +29,10 @@ def write_clips(root: Path, count: int = 10) -> Path:
     return root
 
 
-def small_model() -> ViSiL:
+def small_model(sampling: Sampling = SMALL) -> ViSiL:
     """An untrained model of one stage, whose frames are small."""
     config = ViSiLConfig(
-        name="small", backbone="efficientnet-lite0", stages=(1,), levels=(2,), sampling=SMALL
+        name="small", backbone="efficientnet-lite0", stages=(1,), levels=(2,), sampling=sampling
     )
     return ViSiL(config, with_backbone=False).load_backbone()
 

@@ -1,23 +1,9 @@
-"""The ablation as data: curves change one setting, tables name what is trained, the paper's numbers beside it."""
+"""The ablation as data: which recipe a row or a point of a curve is."""
 
 from __future__ import annotations
 
-from visil.paper.ablation import CURVES, TABLES, VARIANTS, curve_recipe, paper_dsvr, row_recipe
+from visil.paper.ablation import CURVES, curve_recipe, row_recipe
 from visil.training.recipes import RECIPES
-
-
-def test_a_curve_changes_one_setting_of_v() -> None:
-    for curve in CURVES.values():
-        for label, name in TABLES[curve.title].items():
-            assert vars(VARIANTS[name]) == {**vars(VARIANTS["v"]), curve.setting: float(label)}
-
-
-def test_every_variant_is_in_a_table() -> None:
-    assert {name for lines in TABLES.values() for name in lines.values()} == set(VARIANTS)
-
-
-def test_the_paper_beside_it() -> None:
-    assert paper_dsvr() == {"f": 0.838, "f+W": 0.844, "f+W+A": 0.856, "sym": 0.830, "v": 0.880, "r=0": 0.859}
 
 
 def test_a_point_of_a_curve_is_the_recipe_with_one_setting_changed() -> None:

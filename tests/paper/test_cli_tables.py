@@ -29,7 +29,7 @@ def failure(*arguments: object) -> str:
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = write_clips(tmp_path_factory.mktemp("clips"), 8)
+    root = write_clips(tmp_path_factory.mktemp("clips"), 6)
     (root / "a" / "broken.mp4").write_bytes(b"no video")
     return root
 
@@ -83,7 +83,7 @@ def test_mistakes_are_one_line(clips: Path, model: Path, tmp_path: Path) -> None
         failure("table-2", "--videos", tmp_path / "no", *usual)
         == f"{tmp_path / 'no'}: is no folder of videos"
     )
-    assert "at least 6 readable videos, found 4" in failure("table-2", "--videos", clips / "b", *usual)
+    assert "at least 6 readable videos, found 3" in failure("table-2", "--videos", clips / "b", *usual)
     assert "unknown system 'X'" in failure("table-2", "--videos", clips, *usual, "--systems", "X")
     assert "go together" in failure("table-2", "--videos", clips, "--dataset", "evve")
     assert "--values must be numbers" in failure("gamma", "--videos", clips, *usual, "--values", "a,b")

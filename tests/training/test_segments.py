@@ -15,6 +15,7 @@ from visil.training.segments import (
     read_csv,
     read_json,
     read_segments,
+    read_segments_of,
     read_vcdb,
     within,
 )
@@ -202,8 +203,20 @@ def test_names_are_found_by_the_end_of_the_path() -> None:
         SegmentPair(3, (0, 7), 1, (0, 8)),
     ]
     assert missing == ["gone.mp4"]
+    converted = SegmentPair("one/a.flv", (0, 5), "b.c.avi", (0, 6))  # b.c is no name with a suffix
+    assert located([converted], names) == ([SegmentPair(0, (0, 5), 3, (0, 6))], [])
+    assert located([SegmentPair("b.c.txt", (0, 5), "b.d", (0, 6))], names)[1] == ["b.c.txt", "b.d"]
     with pytest.raises(UsageError, match=r"'a\.mp4' could be /v/one/a\.mp4 or /v/two/a\.mp4"):
         located([SegmentPair("a.mp4", (0, 5), "b", (0, 6))], names)
+
+
+def test_an_annotation_of_other_videos_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "x.flv,y.flv,00:00:10,00:00:25,00:01:00,00:01:15\n")
+    assert read_segments_of(file, [tmp_path / "x.mp4", tmp_path / "y.mp4"]) == read_segments(file)
+    with pytest.raises(
+        FileError, match=r"a\.txt: has no pair of the videos to learn from: it names x\.flv and y"
+    ):
+        read_segments_of(file, [tmp_path / "x.mp4", tmp_path / "z.mp4"])
 
 
 def test_a_copy_is_found_as_what_it_is_a_copy_of() -> None:

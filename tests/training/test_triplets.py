@@ -1,4 +1,4 @@
-"""Triplets: the promises of Sec. 4.4, checked for many random collections by looking at the frames."""
+"""Triplets: the promises of Sec. 4.5, checked for many random collections by looking at the frames."""
 
 from __future__ import annotations
 

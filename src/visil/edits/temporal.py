@@ -12,7 +12,7 @@ FOREIGN = -1
 """A frame that is not the source's: whoever asked fills it in."""
 
 NAMES = ("slow motion", "fast forward", "insertion", "pause", "reversion")
-"""The temporal transforms of Sec. 4.4."""
+"""The temporal transforms of Sec. 4.5."""
 
 FACTORS = (1.25, 3.0)
 """Least and greatest change of speed drawn."""

@@ -3,7 +3,7 @@
 - **Learning and evaluation.** About two fifths of the clips are only learned from (whitening, codebooks, learned
   systems), whole top-level folders where there are enough; the rest are the database.
 - **Queries.** Of each clip of the database, or of some where there are many, three copies: a stretch of at most 64
-  frames under *mild* edits; under the *paper's* (one of colour, one of geometry, one of time, Sec. 4.4); and under
+  frames under *mild* edits; under the *paper's* (one of colour, one of geometry, one of time, Sec. 4.5); and under
   *heavy* ones, half of them changed in time too. A quarter of the paper-like ones and half of the heavy ones are
   *strung*: between clips that are only learned from, which make up half to three quarters of the copy. Frames are
   taken half a sampling step after those of the original, as no two people sample alike.

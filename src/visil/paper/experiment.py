@@ -28,6 +28,7 @@ from visil.paper.trained_models import TrainedModels
 from visil.paper.videos import DatasetVideos, Videos
 from visil.progress import Counted
 from visil.training.recipes import RECIPES, Recipe, quick
+from visil.training.segments import read_segments_of
 from visil.video import Sampling
 
 I3D = "I3D"
@@ -158,6 +159,10 @@ class Experiment:
         self.models_folder, self._scores_folder = out / "models", out / "cache" / "scores"
         self.changes, self.seed = changes or Changes(), seed
         self.models = dict(models or {})
+        if annotations is not None:
+            read_segments_of(
+                annotations, videos.learning_files
+            )  # found out now, not after hours of embedding
         annotated = annotations is not None or not isinstance(videos, DatasetVideos)
         self.setup = Setup(networks, self.models, self.changes, bool(videos.learning_files), annotated)
         self.bank = FeatureBank(videos, out / "cache" / "features", networks, on_videos)

@@ -19,6 +19,7 @@ OURS, PAPER = "#1f5f8b", "#d9772b"
 LINES = ("#1f5f8b", "#d9772b", "#4a9d5b", "#8a5aa8", "#c23b4b", "#7a7f87", "#b59a2b", "#3fa7b5", "#1b1f27")
 MOST_PANELS = 3
 ROW_HEIGHT = 0.24
+DPI = 160
 
 
 def to_markdown(table: MadeTable) -> str:
@@ -159,11 +160,13 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
-def save_figure(figure: Figure, path: Path) -> Path:
-    """A picture on disk, whole or not at all."""
+def save_figure(figure: Figure, path: Path, *, toy: bool = False) -> Path:
+    """A picture on disk, whole or not at all; one of a toy says so in its corner."""
+    if toy:
+        figure.text(0.995, 0.995, "quick: a toy", fontsize=7, color=FAINT, ha="right", va="top")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as fresh:
-        figure.savefig(fresh, dpi=160, format="png", metadata={"Software": "visil"})
+        figure.savefig(fresh, dpi=DPI, format="png", metadata={"Software": "visil"})
     return path
 
 

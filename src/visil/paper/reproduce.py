@@ -119,7 +119,7 @@ def make(
         ids = figures.fivr_5k_ids(experiment)
         files.append(write_text(out / "fivr-5k.json", json.dumps(ids, indent=0)))
     else:
-        files.append(save_figure(figure or to_figure(table), out / f"{name}.png"))
+        files.append(save_figure(figure or to_figure(table), out / f"{name}.png", toy=table.quick))
     return Made(table, files)
 
 

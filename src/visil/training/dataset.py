@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from visil.collection.discover import discover
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.files import replacing
@@ -22,7 +23,7 @@ from visil.training.feature_footage import FeatureFootage
 from visil.training.footage import Footage, SomeFootage
 from visil.training.hard_negatives import Miner, footage_words, related_groups
 from visil.training.pools import AnnotatedPool, ArtificialPool, Pool, Related
-from visil.training.segments import SegmentPair, located, positives, read_segments
+from visil.training.segments import SegmentPair, located, positives, read_segments_of
 from visil.training.triplets import TripletSampler
 from visil.video import Sampling
 
@@ -54,17 +55,16 @@ def read_footage(
     """Decode what is not decoded yet; videos that cannot be read are told of and left out."""
     if not config.videos:
         raise UsageError("no videos to learn from: set data.videos, or give --videos")
-    footage = _read(config.videos, sampling, cache, tell, progress)
-    pairs: list[SegmentPair[int]] = []
+    annotated: list[SegmentPair[str]] = []
     if config.annotations is not None:
-        pairs, missing = located(read_segments(config.annotations), footage.names, footage.copies)
-        if missing:
-            tell(f"annotated but not there, and left out: {len(missing)} videos, such as {missing[0]}")
+        annotated = read_segments_of(config.annotations, discover([*config.videos, *config.validation]))
+    footage = _read(config.videos, sampling, cache, tell, progress)
+    pairs, missing = located(annotated, footage.names, footage.copies)
+    if missing:
+        tell(f"annotated but not there, and left out: {len(missing)} videos, such as {missing[0]}")
     if config.validation:
         held = _read(config.validation, sampling, cache, tell, progress)
-        held_pairs: list[SegmentPair[int]] = []
-        if config.annotations is not None:
-            held_pairs, _ = located(read_segments(config.annotations), held.names, held.copies)
+        held_pairs, _ = located(annotated, held.names, held.copies)
         return _checked(Split(footage, held, pairs, held_pairs))
     return _checked(split(footage, pairs, config.held_out, most=config.held_out_most))
 

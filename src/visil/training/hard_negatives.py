@@ -1,4 +1,4 @@
-"""Hard negatives (Sec. 4.4): videos that look like the anchor by their bags of words, and do not share its footage.
+"""Hard negatives (Sec. 4.5): videos that look like the anchor by their bags of words, and do not share its footage.
 
 Everything works from words: for each video, the words of each of its frames, [T, layers], and the times of the
 frames. :func:`footage_words` gets them from videos; :class:`Miner` finds the negatives of both pools.

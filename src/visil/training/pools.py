@@ -1,4 +1,4 @@
-"""The two pools of positive pairs that triplets are drawn from (Sec. 4.4), each pair with its hard negatives."""
+"""The two pools of positive pairs that triplets are drawn from (Sec. 4.5), each pair with its hard negatives."""
 
 from __future__ import annotations
 

@@ -19,9 +19,10 @@ from pathlib import Path, PurePath
 from typing import Any, Generic, TypeVar
 
 from visil.errors import FileError, UsageError, os_reason
+from visil.video import VIDEO_SUFFIXES
 
 MIN_OVERLAP = 5.0
-"""Seconds that two videos must share to be a positive pair (Sec. 4.4)."""
+"""Seconds that two videos must share to be a positive pair (Sec. 4.5)."""
 
 COLUMNS = ("query", "query_start", "query_end", "target", "target_start", "target_end")
 """Header of a CSV of segment pairs; times in seconds or as [hh:]mm:ss."""
@@ -83,7 +84,8 @@ def located(
 ) -> tuple[list[SegmentPair[int]], list[str]]:
     """The pairs with each video's number in ``names``, and the names that are not there.
 
-    A name stands for the path it ends: ``b.mp4`` or ``a/b.mp4`` for ``/videos/a/b.mp4``; without a suffix, ``b`` too.
+    A name stands for the path it ends: ``b.mp4`` or ``a/b.mp4`` for ``/videos/a/b.mp4``; without a suffix, ``b`` too,
+    and where no file is called ``b.flv``, that as well, since videos are often converted after they were annotated.
     ``copies`` are further paths, each with the one in ``names`` that holds the same. A pair with a video that is not
     there is left out; a name that several videos' paths end with is an error.
     """
@@ -96,7 +98,7 @@ def located(
     missing: dict[str, None] = {}
 
     def number_of(name: str) -> int | None:
-        found = numbers.get(name) or numbers.get("/".join(PurePath(name).parts), set())
+        found: set[int] = next((numbers[one] for one in _spellings(name) if one in numbers), set())
         if len(found) > 1:
             first, second = sorted(found)[:2]
             raise UsageError(f"{name!r} could be {names[first]} or {names[second]}: name more of the path")
@@ -110,6 +112,15 @@ def located(
         if query is not None and target is not None:
             kept.append(SegmentPair(query, pair.query_span, target, pair.target_span))
     return kept, list(missing)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """A name as it is written, with plain slashes, and without the suffix of a video."""
+    path = PurePath(name)
+    yield name
+    yield "/".join(path.parts)
+    if path.suffix.lower() in VIDEO_SUFFIXES:
+        yield "/".join(path.with_suffix("").parts)
 
 
 def _endings(name: str) -> Iterator[str]:
@@ -138,6 +149,17 @@ def read_segments(path: AnyPath) -> list[SegmentPair[str]]:
         case ".json":
             return read_json(file)
     raise FileError(path, "segment pairs are read from .csv, .json or .txt, or a folder of .txt")
+
+
+def read_segments_of(path: AnyPath, videos: Iterable[AnyPath]) -> list[SegmentPair[str]]:
+    """The pairs of a file that is to be about these videos; said to be of others before any of them is decoded."""
+    pairs = read_segments(path)
+    known = {ending for video in videos for ending in _endings(os.fspath(video))}
+    for pair in pairs:
+        if all(any(one in known for one in _spellings(name)) for name in (pair.query, pair.target)):
+            return pairs
+    such = f": it names {pairs[0].query} and {pairs[0].target}" if pairs else ""
+    raise FileError(path, f"has no pair of the videos to learn from{such}")
 
 
 def read_csv(path: AnyPath) -> list[SegmentPair[str]]:

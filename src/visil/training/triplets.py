@@ -1,4 +1,4 @@
-"""Triplets of snippets (Sec. 4.4): which frames of which videos are anchor, positive and negative.
+"""Triplets of snippets (Sec. 4.5): which frames of which videos are anchor, positive and negative.
 
 Nothing here looks at a picture: a snippet is a list of (video, position), and a seed where pictures are to be changed.
 Every triplet has random numbers of its own, made from the seed, the epoch, the pool and its place there, so that an

@@ -1,4 +1,4 @@
-"""Which edits a clip meets, how often, how strongly: the paper's (Sec. 4.4), a light set, a heavy one, two in one."""
+"""Which edits a clip meets, how often, how strongly: the paper's (Sec. 4.5), a light set, a heavy one, two in one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFERENCE_WIDTH = 224
 
 @dataclass(frozen=True)
 class PaperPositive:
-    """One colour and one geometric transform for each clip (Sec. 4.4); the temporal one is a list of positions.
+    """One colour and one geometric transform for each clip (Sec. 4.5); the temporal one is a list of positions.
 
     The paper names the transforms, not their strengths.
     """
