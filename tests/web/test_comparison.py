@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
 from visil.web.comparison import line_through
-from visil.web.same_moment import same_moment
+from visil.web.same_moment import same_moment, same_moments
 
 
 def matrix(rows: int, columns: int, start: float, ratio: float) -> np.ndarray:
@@ -87,5 +87,9 @@ def test_a_hit_is_shown_at_the_same_moment_though_its_stretch_is_rough(backwards
     assert abs(at - target[int(there)]) <= 0.5
     assert 5 <= at <= 13  # about the middle
     assert same_moment(model, shown(query), shown(query), []) is None
+    line = same_moments(model, shown(query), shown(np.ascontiguousarray(target)), [short, rough])
+    assert line is not None
+    if not backwards:  # of which the ends are left as they are
+        assert line["target"] == pytest.approx([-2 / 1.5, 17 / 1.5], abs=0.6)
     still = same_moment(model, shown(query * 0), shown(query * 0), [Segment((0.0, 19.0), (0.0, 19.0), 0.9)])
     assert still in ([9.0, 9.0], [10.0, 10.0])

@@ -130,6 +130,10 @@ def test_duplicates_judged_and_exported(server: Running, root: Path) -> None:
     (pair,) = group["pairs"]
     assert pair["verdict"] == "copy"
     assert pair["judgement"] is None
+    seconds = dict(zip((pair["query"], pair["target"]), pair["moment"], strict=True))
+    names = {video["id"]: video["name"] for video in group["videos"]}
+    shown = {names[video]: second for video, second in seconds.items()}
+    assert shown["cat.mp4"] - shown["part of it.mkv"] == pytest.approx(1, abs=0.3)
     last = server.http.get("/api/duplicates").json()
     assert last.pop("made").endswith("Z")
     assert last == found

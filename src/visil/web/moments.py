@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from visil.collection.duplicates import Group, Pair
@@ -28,12 +28,19 @@ class Moments:
     """Whether they are the same moments as those of the video that is shown first."""
 
 
-def moments(group: Group) -> dict[str, Moments]:
-    """Of every video of a group, by id: moments of the stretch that most of them share with the one to keep."""
+Lines = Mapping[tuple[str, ...], Mapping[str, Sequence[float]]]
+"""{(query, target): where its longest stretch runs in both}: see :func:`~visil.web.same_moment.same_moments`."""
+
+
+def moments(group: Group, lines: Lines | None = None) -> dict[str, Moments]:
+    """Of every video of a group, by id: moments of the stretch that most of them share with the one to keep.
+
+    Where ``lines`` know a pair, its videos are laid side by side along its line rather than from end to end.
+    """
     durations = {video.id: video.duration for video in group.videos}
     anchor = group.keep if group.keep in durations else group.videos[0].id
     spans = {
-        other: _sides(longest(pair.segments), pair, anchor)
+        other: _sides(longest(pair.segments), pair, anchor, (lines or {}).get((pair.query, pair.target)))
         for other, pair in _pairs_with(group.pairs, anchor)
     }
     stretch = _most_covered([own for own, _ in spans.values()]) or (0.0, durations[anchor])
@@ -71,11 +78,15 @@ def _pairs_with(pairs: Iterable[Pair], video: str) -> list[tuple[str, Pair]]:
     ]
 
 
-def _sides(segment: Segment, pair: Pair, own: str) -> tuple[Span, Span]:
+def _sides(
+    segment: Segment, pair: Pair, own: str, line: Mapping[str, Sequence[float]] | None = None
+) -> tuple[Span, Span]:
     """A stretch in one video of a pair, and in the other; the other's is turned where it runs backwards."""
     query, target = _evened(segment.query, segment.target)
     if segment.reversed:
         target = target[1], target[0]
+    if line is not None:
+        query, target = ((line[side][0], line[side][1]) for side in ("query", "target"))
     if pair.query == own:
         return query, target
     return (target, query) if target[0] <= target[1] else ((target[1], target[0]), (query[1], query[0]))

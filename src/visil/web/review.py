@@ -19,7 +19,7 @@ from visil.errors import printable
 from visil.web.decisions import DecisionStore, File
 from visil.web.export import Judged, as_judged, key, pairs_in
 from visil.web.library import Library, Snapshot, file_key, iso
-from visil.web.moments import moments
+from visil.web.moments import Lines, moments
 from visil.web.problems import Problem
 from visil.web.state import Job, JobStore
 
@@ -261,10 +261,11 @@ class Telling:
         self.reviewed = reviewed
         self.snapshot: Snapshot = library.snapshot()
         self.said = library.catalogue.verdicts()
+        self.lines: Lines = {(*line["videos"],): line for line in reviewed.kept.get("lines", [])}
 
     def group(self, one: ReviewedGroup) -> dict[str, Any]:
         """One group."""
-        group, known, times = one.decided, self.snapshot.by_id, moments(one.suggested)
+        group, known, times = one.decided, self.snapshot.by_id, moments(one.suggested, self.lines)
         videos = [
             {
                 **known[video.id].to_dict(),
@@ -317,8 +318,10 @@ class Telling:
         ]
 
     def judged(self, pair: dict[str, Any]) -> dict[str, Any]:
-        """A pair with what a person said of it."""
-        return {**pair, "judgement": self.said.get(key(pair["query"], pair["target"]))}
+        """A pair with what a person said of it, and a moment that both show, where one was looked for."""
+        line = self.lines.get((pair["query"], pair["target"]))
+        moment = None if line is None else [sum(line[side]) / 2 for side in ("query", "target")]
+        return {**pair, "moment": moment, "judgement": self.said.get(key(pair["query"], pair["target"]))}
 
 
 def _digest(data: bytes) -> str:

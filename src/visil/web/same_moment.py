@@ -1,8 +1,9 @@
-"""The two frames that show best what two videos share: the same moment in both, to lay side by side."""
+"""The same moments of two videos, to lay side by side: two frames of a hit, and a line for all of a stretch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ import torch
 from visil.compare.visil import ViSiL
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
+from visil.web.comparison import line_through
 
 NEAR_S = 12.0
 """How far from the middle of a stretch the moment may be, seconds."""
@@ -20,6 +22,10 @@ OFF_LINE = 0.01
 """Similarity taken off for each second off the line from end to end: still footage is alike anywhere."""
 OFF_MIDDLE = 0.05
 """The same at the far end of what is looked at: a frame in the middle stands for a stretch best."""
+MOST_ROWS = 32
+"""Frames of the query that a line is laid through, spread over the stretch."""
+MOST_COLUMNS = 1200
+"""Frames of the target, in a row, that are looked at for it."""
 
 
 def same_moment(
@@ -55,6 +61,25 @@ def same_moment(
     worth = np.nan_to_num(np.asarray(alike)) - OFF_LINE * off_line - OFF_MIDDLE * np.minimum(off_middle, 1.0)
     row, column = np.unravel_index(int(np.argmax(worth)), worth.shape)
     return [float(query_times[rows[row]]), float(target_times[columns[column]])]
+
+
+def same_moments(
+    model: ViSiL, query: VideoFeatures, target: VideoFeatures, segments: Sequence[Segment]
+) -> dict[str, Any] | None:
+    """The line of the longest stretch: see :func:`~visil.web.comparison.line_through`. None of one that is too long."""
+    if not segments:
+        return None
+    stretch = max(segments, key=lambda one: one.query[1] - one.query[0])
+    query_times, target_times = (np.asarray(video.timestamps, np.float64) for video in (query, target))
+    rows = np.flatnonzero((query_times >= stretch.query[0]) & (query_times <= stretch.query[1]))
+    first, last = stretch.target
+    columns = _close(target_times, (first + last) / 2, (last - first) / 2 + ROUGH_S)
+    if not len(rows) or len(columns) > MOST_COLUMNS:
+        return None
+    rows = rows[:: -(-len(rows) // MOST_ROWS)]
+    with torch.inference_mode():
+        alike, _ = model.scorer().matrices(query.vectors[rows], target.vectors[columns[0] : columns[-1] + 1])
+    return line_through(stretch, alike, query_times[rows], target_times[columns])
 
 
 def _close(times: np.ndarray, to: float, by: float) -> np.ndarray:

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import zip_longest
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from visil.cluster.ray_connection import opened_for_serving
 from visil.collection import AddProgress, Hit
 from visil.collection.discover import LEAVES, discover
+from visil.collection.duplicates import Group
 from visil.collection.identity import stamp_of
 from visil.collection.selection import Selection
 from visil.compare.judge import identical, same_files
@@ -37,7 +39,7 @@ from visil.web.engine import Teller
 from visil.web.export import OnceFailed, export_html
 from visil.web.filters import Filters
 from visil.web.roots import Roots
-from visil.web.same_moment import same_moment
+from visil.web.same_moment import same_moment, same_moments
 from visil.web.sandbox import Decoder, Decoders
 from visil.web.settings import MIB, Limits
 
@@ -253,7 +255,23 @@ class Tasks:
                 prove=Prover(decoders.stream, pictures.frames_at, pictures.sound),
                 proving=lambda done, total: tell(done, total, "videos"),
             )
-        return {**found.to_dict(), "min_confidence": min_confidence}
+        lines = [line for group in found.groups for line in self._lines(group, tell)]
+        return {**found.to_dict(), "min_confidence": min_confidence, "lines": lines}
+
+    def _lines(self, group: Group, tell: Teller) -> Iterator[dict[str, Any]]:
+        """What of the others runs along with the video to keep, so that the same moments can be shown of all."""
+        for pair in group.pairs:
+            if tell.cancelled:
+                raise KeyboardInterrupt
+            if pair.query == pair.target or group.keep not in (pair.query, pair.target):
+                continue
+            try:
+                query, target = (self.index.store.read(video) for video in (pair.query, pair.target))
+            except VisilError:
+                continue
+            line = same_moments(self.model, query, target, pair.segments)
+            if line is not None:
+                yield {"videos": [pair.query, pair.target], **line}
 
     def add(self, paths: list[str], roots: list[Path], tell: Teller) -> dict[str, Any]:
         """Add files and folders; files that links lead to outside the roots are left out."""

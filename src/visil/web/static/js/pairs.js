@@ -20,7 +20,7 @@ export function pairRow(pair, place, judged) {
   };
   const refs = [query, target].map((id) => ({ kind: "video", id }));
   return h("li", { class: "pair" },
-    sameMoment(...refs, pair.segments, [one?.name, other?.name]),
+    sameMoment(...refs, pair.segments, [one?.name, other?.name], pair.moment),
     h("div", { class: "what" },
       h("p", { class: "name" }, label(query, one), " and ", label(target, other)),
       verdict(pair), h("p", { class: "facts" }, shares(pair.segments)),
