@@ -430,6 +430,40 @@ def test_killed_in_the_middle_it_can_be_undone(
     assert contents(films) == before
 
 
+@pytest.mark.parametrize("how", ["hardlink", "symlink"])
+def test_links_that_a_killed_run_made_are_done(
+    how: str, index: visil.Index, plan: Path, films: Path, process: Start, run: Command
+) -> None:
+    before = contents(films)
+    kill = (
+        "import os, visil.collection.apply as a\nreal = os.replace\n"
+        "a.os.replace = lambda *p: (real(*p), os._exit(9)) if '.visil-' in str(p[0]) else real(*p)"
+    )
+    assert process("apply", index.folder, plan, "--how", how, "--yes", before=kill).wait(60) == 9
+    done = run("apply", index.folder, plan, "--how", how, "--yes", "--json")
+    assert (done.status, len(done.json["files"]), len(done.json["gone"])) == (0, 1, 1)
+    assert all(os.path.samefile(films / "cat again.mp4", films / name) for name in ("cat.mp4", "cut.mp4"))
+    for log in sorted(plan.parent.glob("plan.csv.undo*"), reverse=True):
+        assert run("apply", "--undo", log, "--yes").status == 0
+    assert contents(films) == before
+
+
+def test_no_hard_link_leads_to_another_disk(
+    index: visil.Index, plan: Path, films: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.stat
+
+    def elsewhere(path: Any, **more: Any) -> os.stat_result:
+        found = real(path, **more)
+        return os.stat_result((*found[:2], found.st_dev + 1, *found[3:])) if path == str(films) else found
+
+    monkeypatch.setattr("visil.collection.apply.os.stat", elsewhere)
+    done = run("apply", index.folder, plan, "--how", "hardlink", "--yes")
+    assert done.status == 1
+    assert "on another disk; --how symlink does" in done.err
+    assert "nothing was done" in done.err
+
+
 def test_wrong_usage(index: visil.Index, plan: Path, tmp_path: Path, run: Command) -> None:
     assert "name the collection and the plan" in run("apply").line
     assert "needs --to" in run("apply", index.folder, plan, "--how", "move").line

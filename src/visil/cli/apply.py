@@ -79,7 +79,7 @@ def apply(
 
     rows = read_plan(plan)
     with Index(index, create=False) as collection:
-        checked = check(collection, rows)
+        checked = check(collection, rows, how.value)
         if checked.uncertain or not yes:
             _tell_check(checked, how.value, as_json)
             raise typer.Exit(1 if checked.uncertain else 0)
@@ -130,7 +130,7 @@ def _tell_check(checked: Checked, how: str, as_json: bool) -> None:
             err=True,
         )
         return
-    gone = f", {len(checked.done)} gone already" if checked.done else ""
+    gone = f", {len(checked.done)} done already" if checked.done else ""
     megabytes = sum(step.bytes for step in checked.steps) / 1e6
     typer.echo(
         f"{counted(len(checked.steps), 'file')}, {megabytes:.1f} MB{gone}; nothing was done: add --yes to do it"
@@ -150,7 +150,8 @@ def _tell(checked: Checked, applied: Applied, log: Path, as_json: bool) -> None:
         )
         return
     megabytes = sum(step.bytes for step in applied.steps) / 1e6
-    typer.echo(f"{len(applied.steps)} of {counted(len(checked.steps), 'file')}, {megabytes:.1f} MB")
+    done = f", {len(checked.done)} done already" if checked.done else ""
+    typer.echo(f"{len(applied.steps)} of {counted(len(checked.steps), 'file')}, {megabytes:.1f} MB{done}")
     for path, reason in applied.failed:
         typer.echo(f"visil: {printable(path)}: {reason}; the plan ended there", err=True)
     if applied.steps:

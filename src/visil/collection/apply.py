@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from visil.collection.plan_file import PlanRow
 
 How = Literal["trash", "move", "hardlink", "symlink"]
+LINKS = ("hardlink", "symlink")
 OnStep = Callable[["Step", int, int], None]
 """Called before each step, with how many are done and how many there are."""
 
@@ -56,12 +57,12 @@ class Checked:
 
     steps: list[Step]
     done: list[str]
-    """Files that the plan drops and that are gone already."""
+    """Files that the plan drops and that are gone already, or are the links already that it would make."""
     uncertain: list[tuple[str, str]]
     """(path, reason): while there is one, nothing is done."""
 
 
-def check(index: Index, rows: Sequence[PlanRow]) -> Checked:
+def check(index: Index, rows: Sequence[PlanRow], how: How = "trash") -> Checked:
     """What a plan comes to, without changing anything; files are looked at, but read only where they were touched."""
     found = Checked([], [], [])
     said = index.catalogue.verdicts()
@@ -74,11 +75,11 @@ def check(index: Index, rows: Sequence[PlanRow]) -> Checked:
         if path in seen:
             continue
         seen.add(path)
-        if not os.path.lexists(path):
+        if not os.path.lexists(path) or (how in LINKS and _is_one_with(path, row.file.footage_in)):
             found.done.append(path)
             continue
         try:
-            step = _step(index, row, going)
+            step = _step(index, row, going, how)
             low, high = sorted((step.video, step.keeper_video))
             if said.get((low, high)) == "different":
                 raise Uncertain(f"someone judged it different from {printable(step.keeper)} meanwhile")
@@ -92,7 +93,14 @@ class Uncertain(Exception):
     """Why a file must not go."""
 
 
-def _step(index: Index, row: PlanRow, going: set[str]) -> Step:
+def _is_one_with(path: str, keeper: str | None) -> bool:
+    """Whether a name leads to the file that is kept: what an earlier run has linked."""
+    if keeper is None or os.path.islink(keeper) or not (os.path.exists(path) and os.path.exists(keeper)):
+        return False
+    return os.path.samefile(path, keeper)
+
+
+def _step(index: Index, row: PlanRow, going: set[str], how: How) -> Step:
     path = os.path.abspath(row.file.path)
     if row.file.footage_in is None:
         raise Uncertain("the plan does not say which file holds its footage (footage_in)")
@@ -108,6 +116,8 @@ def _step(index: Index, row: PlanRow, going: set[str]) -> Step:
         raise Uncertain("it was added as a reference")
     if os.path.samefile(path, keeper):
         raise Uncertain(f"it is another name of {printable(keeper)}")
+    if how == "hardlink" and os.stat(os.path.dirname(path)).st_dev != os.stat(keeper).st_dev:
+        raise Uncertain(f"no hard link leads to {printable(keeper)}, on another disk; --how symlink does")
     return Step(path, video, keeper, keeper_video, os.lstat(path).st_size)
 
 
@@ -168,7 +178,7 @@ def apply(
                 failed.append((step.path, reason_of(error)))
                 break
             done.append(step)
-    if how in ("hardlink", "symlink"):
+    if how in LINKS:
         index.hold_files([(step.path, step.keeper_video) for step in done])
     else:
         index.forget_files(step.path for step in done)
