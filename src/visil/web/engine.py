@@ -163,8 +163,9 @@ class EngineLink:
                 message = json.loads(line)
                 if message["key"] in self._asked:
                     self._asked[message["key"]].put_nowait(message)
-        with suppress(ProcessLookupError):
-            child.kill()
+        if child is self._child:  # else it was killed, and another signal races with waiting for its end
+            with suppress(ProcessLookupError):
+                child.kill()
         await child.wait()
         if child is self._child or self._child is None:
             for inbox in self._asked.values():
