@@ -116,8 +116,8 @@ def test_each_file_is_decoded_once(films: dict[str, File], monkeypatch: pytest.M
 
     monkeypatch.setattr(module, "read_miniatures", reading)
     prover = Prover()
-    prover.prove(films["plain"], films["sound"], WHOLE)
-    prover.prove(films["grey"], films["plain"], WHOLE)
+    for one, other in (("plain", "sound"), ("grey", "plain")):
+        assert prover.prove(films[one], films[other], WHOLE).unread is None
     prover.prove(films["gone"], films["plain"], WHOLE)
     prover.prove(films["gone"], films["sound"], WHOLE)
     assert sorted(read) == sorted(films[name].path for name in ("plain", "sound", "grey", "gone"))
