@@ -256,9 +256,14 @@ def test_shards_answer_as_one_index_even_when_their_processes_die(
         for name in names:
             assert [hit.to_dict() for hit in many.search(name)] == [hit.to_dict() for hit in one.search(name)]
         assert connection.processes[1:] == before[1:]  # those that lived stayed warm
-        groups = [group.to_dict() for group in one.duplicates(prove=False)]
+        groups = one.duplicates(prove=False)
         assert groups
-        assert [group.to_dict() for group in many.duplicates(prove=False)] == groups
+        for here, there in zip(groups, many.duplicates(prove=False), strict=True):
+            assert (there.keep, there.notes) == (here.keep, here.notes)
+            assert [video.id for video in there.videos] == [video.id for video in here.videos]
+            for two, pair in zip(there.pairs, here.pairs, strict=True):
+                assert (two.query, two.target, two.verdict) == (pair.query, pair.target, pair.verdict)
+                assert two.confidence == pytest.approx(pair.confidence, abs=1e-4)  # other batches
     shutil.rmtree(tmp_path / "many" / "shard-001.visil")
     with pytest.raises(IndexFolderError, match="shard-001"):
         visil.Index(tmp_path / "many", connect=RayConnection)

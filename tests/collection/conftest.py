@@ -101,11 +101,16 @@ def model() -> Iterator[ViSiL]:
         yield loaded
 
 
-@pytest.fixture(scope="session", autouse=True)
-def proved_once() -> Iterator[None]:
+@pytest.fixture(scope="session")
+def proofs() -> dict[tuple[str, str], Proof]:
+    """What is known of two files, by content."""
+    return {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def proved_once(proofs: dict[tuple[str, str], Proof]) -> Iterator[None]:
     """Two files are compared picture by picture once, by content: the same ones lie in many folders here."""
-    real = Prover.prove
-    known: dict[tuple[str, str], Proof] = {}
+    real, known = Prover.prove, proofs
 
     def prove(prover: Prover, first: File, second: File, matching: Sequence[tuple[Span, Span]]) -> Proof:
         try:
