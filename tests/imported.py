@@ -1,4 +1,5 @@
-"""Imports what the tests import, once, so that its bytecode is there for the hundreds of processes that they start.
+"""Imports what the tests import, and the tests, once: so that bytecode is there for the hundreds of processes that they
+start, and each file's assertions are rewritten by one process and not by all.
 
 Packages are installed without bytecode (see the Makefile): of a fifth of their modules it is ever needed. Some of those
 processes may not write, and would compile everything anew each time.
@@ -7,8 +8,10 @@ processes may not write, and would compile everything anew each time.
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
+from contextlib import redirect_stdout
 
 import visil
 
@@ -31,6 +34,10 @@ def main() -> None:
             importlib.import_module(name)
         except Exception as error:
             print(f"{name}: {error}", file=sys.stderr)
+    import pytest
+
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        pytest.main(["--collect-only", "-p", "no:cacheprovider"])
 
 
 if __name__ == "__main__":
