@@ -48,15 +48,21 @@ NEIGHBOURS = 64
 PROBES = 512
 """Vectors that a query looks with, as long as it has no more frames than that."""
 
+PIECE = 512
+"""Frames whose regions are averaged at once."""
+
 MOST_ASKED = 1 << 14
 """Frames that a probe looks through for enough whose videos are still there."""
 
 
 def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
     """One unit vector a frame, the mean of its regions; blank frames have no say, and so none."""
+    import torch
     from torch.nn.functional import normalize
 
-    return normalize(_shown(video).float().mean(dim=1), dim=1).numpy()
+    # Piece by piece: of a long video all regions at once, in single precision, would take more than anything before.
+    means = torch.cat([piece.float().mean(dim=1) for piece in video.vectors.split(PIECE)])
+    return normalize(means if video.blank is None else means[~video.blank], dim=1).numpy()
 
 
 @dataclass(frozen=True)
