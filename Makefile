@@ -16,12 +16,12 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 demo: $(VENV)/.demo
 	$(BIN)/visil demo demo-output
 
-# Three processes more than there are cores, since many tests wait. Style and types need one core for a minute, beside them.
+# Two processes more than there are cores, since some tests wait. Style and types need one core for a minute, beside them.
 # Bytecode is kept, whatever the environment says: the tests start hundreds of processes that need it.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev
 	($(MAKE) --no-print-directory style && $(BIN)/mypy) & style=$$!; $(BIN)/python tests/imported.py; \
-		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 3)) \
+		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) \
 		--dist loadfile --no-loadscope-reorder && wait $$style
 
 lint: style
