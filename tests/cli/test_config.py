@@ -182,7 +182,7 @@ def test_paths_begin_where_the_file_lies(here: Here, made: Path, own: Path, besi
         ("[serve]\nhost = '0.0.0.0'", "serve.host: only your own file"),
         ("[serve]\ntoken = 'known to me'", "serve.token: only your own file"),
         ("log-file = '../elsewhere.log'", "log-file: leads out of its folder"),
-        ("log-file = '/tmp/elsewhere.log'", "log-file: leads out of its folder"),
+        ("log-file = '/elsewhere.log'", "log-file: leads out of its folder"),
         ("[serve]\nroot = ['/']", "serve.root: leads out of its folder"),
     ],
 )
