@@ -283,7 +283,7 @@ def test_a_search_may_look_among_some(
         hit.id for hit in everything if hit.id in some
     ]
     assert index.search(query.id, among=set()) == index.search(query.id, among={"nothing"}) == []
-    monkeypatch.setattr("visil.collection.index.CANDIDATES", 1)  # too many to compare them all
+    monkeypatch.setattr("visil.collection.queries.CANDIDATES", 1)  # too many to compare them all
     best = index.search(query.id, k=1, among={*some, query.id, *(hit.id for hit in everything)})
     assert best[0].id == query.id
     with pytest.raises(visil.UsageError, match="among"):

@@ -66,7 +66,7 @@ def test_any_split_gives_the_same_answers(shards: int, seed: int, few: int, refe
     videos = random_videos(seed, 16)
     with (
         tempfile.TemporaryDirectory() as name,
-        patch("visil.collection.index.CANDIDATES", few),
+        patch("visil.collection.queries.CANDIDATES", few),
         patch("visil.collection.pairs.CANDIDATES", few),
     ):
         write(Path(name, "one"), videos, MODEL, references=7)

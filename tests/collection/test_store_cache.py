@@ -179,7 +179,7 @@ def read(index: Index, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]
 def test_a_search_reads_its_candidates_and_glimpses_at_the_rest(
     index: Index, read: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("visil.collection.index.CANDIDATES", 4)
+    monkeypatch.setattr("visil.collection.queries.CANDIDATES", 4)
     monkeypatch.setattr("visil.collection.remote_features.SMALL", 0)
     query = features(int(identity("video 7")[:6], 16))
     assert index.search(query, 1)[0].id == identity("video 7")

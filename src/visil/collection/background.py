@@ -10,6 +10,7 @@ the paper's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,6 +21,9 @@ from visil.compare.visil import ViSiL
 from visil.kernels.signs import signs_only
 from visil.model.codes import decode, encode
 from visil.model.features import VideoFeatures
+
+if TYPE_CHECKING:
+    from visil.collection.parts import Parts
 
 SAMPLE = 256
 """Videos that the sample takes a frame of."""
@@ -67,6 +71,20 @@ class Background:
             # Signs are more like signs than like whole vectors: only among their own kind is "typical" typical.
             vectors = decode(encode(vectors, "binary")).float()
         return self._model.scorer().frames(vectors, [self._frames]).cpu().numpy()
+
+
+def sampled(parts: Parts) -> Background:
+    """From all parts together; which order videos came in, and where they are, makes no difference.
+
+    A reader goes by the background of its own model: what it answers does not depend on the collection.
+    """
+    if parts.model.reader is not None:
+        return Background(parts.model, [])
+    chosen = parts.catalogue.sample(SAMPLE)
+    asked = parts.by_place(video.number for video in chosen)
+    answers = parts.connection.some("middle_frames", {place: (some,) for place, some in asked.items()})
+    frames = {video: frame for found in answers.values() for video, frame in found.items()}
+    return Background(parts.model, [frames[video.id] for video in chosen if video.id in frames])
 
 
 def middle_frame(video: VideoFeatures) -> Tensor | None:

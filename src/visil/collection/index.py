@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from visil.collection.candidates import Probes
 from visil.collection.discover import discover
 from visil.collection.duplicates import find_duplicates
-from visil.collection.first_look import check_first_look
 from visil.collection.identity import stamp_of
 from visil.collection.intake import Intake
 from visil.collection.part import Part
-from visil.collection.parts import SinglePart
+from visil.collection.parts import FRESH_S, SinglePart
 from visil.collection.presence import Gone, gone_files
-from visil.collection.queries import features_of, held
-from visil.collection.search import Hits, best_of, identical, shown_anew
+from visil.collection.queries import answered, check_confidence, features_of, held, search
 from visil.collection.selection import Selection
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.shards.parts import ShardedParts
@@ -40,7 +36,7 @@ if TYPE_CHECKING:
     from visil.collection.duplicates import Duplicates, Group
     from visil.collection.intake import AddReport, Engine, OnProgress
     from visil.collection.parts import AnyCatalogue, Parts
-    from visil.collection.search import Hit
+    from visil.collection.search import Hits
     from visil.collection.spread import Spread
     from visil.collection.state import Problem
     from visil.collection.store import Features
@@ -49,12 +45,6 @@ if TYPE_CHECKING:
     from visil.model.code_kinds import Codes
     from visil.model.features import VideoFeatures
     from visil.progress import OnCount, OnPairs
-
-CANDIDATES = 100
-"""Videos that a search compares exactly, at the least."""
-
-FRESH_S = 30.0
-"""Seconds after which a collection on a store that stays open looks for what others have written."""
 
 
 class Index:
@@ -252,31 +242,16 @@ class Index:
 
     def common_here(self) -> Background:
         """What is common in this collection, sampled anew when it has grown or shrunk by a tenth."""
+        from visil.collection.background import sampled
+
         count = len(self)
         if self._background is None or abs(count - self._background[0]) > 0.1 * self._background[0]:
-            self._background = (count, self._sampled())
+            self._background = (count, sampled(self.parts))
         return self._background[1]
 
     def use_common(self, background: Background) -> None:
         """Go by a sample of this collection that was made elsewhere, or just now."""
         self._background = (len(self), background)
-
-    def _sampled(self) -> Background:
-        """From all parts together; which order videos came in, and where they are, makes no difference.
-
-        A reader goes by the background of its own model: what it answers does not depend on the collection.
-        """
-        from visil.collection.background import SAMPLE, Background
-
-        if self.model.reader is not None:
-            return Background(self.model, [])
-        chosen = self.catalogue.sample(SAMPLE)
-        asked = self.parts.by_place(video.number for video in chosen)
-        answers = self.parts.connection.some(
-            "middle_frames", {place: (some,) for place, some in asked.items()}
-        )
-        frames = {video: frame for found in answers.values() for video, frame in found.items()}
-        return Background(self.model, [frames[video.id] for video in chosen if video.id in frames])
 
     # ------------------------------------------------------------------ asking
 
@@ -301,93 +276,15 @@ class Index:
         is a copy, whatever it shows. ``refine``: where both files are at hand, hits that share footage are looked at
         more closely, as :meth:`visil.ViSiL.compare` does.
         """
-        if k < 1:
-            raise UsageError(f"k must be at least 1, not {k}")
-        if among is not None and (exhaustive or first_look is not None):
-            raise UsageError(
-                "videos to look among are compared without a first look, and are few or likely ones"
-            )
-        _check_confidence(min_confidence)
-        if verdicts is not None:
-            first = self.search(
-                *(query, max(k, CANDIDATES)),
-                exhaustive=exhaustive,
-                first_look=first_look,
-                min_confidence=min_confidence,
-                among=among,
-                refine=refine,
-            )
-            return Hits([hit for hit in first if hit.verdict in verdicts][:k], first.note)
-        check_first_look(first_look)
-        self.parts.follow(FRESH_S)
-        own = held(self.catalogue, query)
-        features = features_of(self.parts, query, own)
-        common = self.common_here().beyond_typical(features)
-        connection = self.parts.connection
-        if (exhaustive and first_look is None) or (first_look is not None and first_look >= len(self)):
-            answers = connection.each("best", features, common, k)
-        else:
-            if first_look is not None:
-                looks = connection.each("first_look", features, common, first_look)
-                best = sorted(
-                    (score, video, self.parts.number(place, number))
-                    for place, some in enumerate(looks)
-                    for score, video, number in some
-                )
-                numbers = [number for *_, number in best[:first_look]]
-            else:
-                numbers = self._likely(features, max(CANDIDATES, 4 * k), among)
-            chosen = self.parts.by_place(numbers)
-            asked = {place: (features, common, some, k) for place, some in chosen.items()}
-            answers = list(connection.some("compare", asked).values())
-        # While shards are rebalanced, a video may be in two of them.
-        found = {hit.id: hit for hits in answers for hit in hits}
-        if own is not None and among is not None and own.id not in among:
-            own = None
-        if own is not None and own.id not in found:
-            alone = {
-                place: (features, common, some) for place, some in self.parts.by_place([own.number]).items()
-            }
-            found |= {hit.id: hit for hits in connection.some("compare", alone).values() for hit in hits}
-        if own is not None and own.id in found:
-            found[own.id] = identical(found[own.id], own)
-        nearest = best_of(found.values(), k)
-        from visil.compare.judge import too_little
-
-        sure = [self._where_it_is(hit) for hit in nearest if hit.confidence >= min_confidence]
-        if refine:
-            sure = [self._closely(features, hit) for hit in sure]
-        return Hits(sure, too_little(query=features))
-
-    def _likely(self, features: VideoFeatures, count: int, among: Collection[str] | None) -> list[int]:
-        """Numbers of the videos, ``among`` some or all, that a query is compared with."""
-        if among is None:
-            (votes,) = self.parts.vote([Probes.of(features)], count)
-            return [vote.number for vote in votes]
-        known = [video.number for name in set(among) if (video := self.catalogue.video(name)) is not None]
-        if len(known) <= count:
-            return known
-        allowed = set(known)
-        (votes,) = self.parts.vote([Probes.of(features)], len(self))
-        return [vote.number for vote in votes if vote.number in allowed][:count]
-
-    def _closely(self, query: VideoFeatures, hit: Hit) -> Hit:
-        """A hit as more frames a second show it; as it was where it shares nothing or cannot be read."""
-        if hit.missing or not hit.shares or hit.note:
-            return hit
-        try:
-            target = replace(self.features(hit.id), path=hit.path)
-            match = self.model.compare(query, shown_anew(self.model, target, hit.segments))
-        except VisilError:
-            return hit
-        return replace(hit, confidence=match.confidence, verdict=match.verdict, segments=list(match.segments))
-
-    def _where_it_is(self, hit: Hit) -> Hit:
-        """A hit with a file that is there; marked as missing where there is none."""
-        if os.path.exists(hit.path):
-            return hit
-        path = next(filter(os.path.exists, self.catalogue.paths(hit.id)), None)
-        return replace(hit, missing=True) if path is None else replace(hit, path=path)
+        return search(
+            *(self, query, k),
+            exhaustive=exhaustive,
+            first_look=first_look,
+            min_confidence=min_confidence,
+            verdicts=verdicts,
+            among=among,
+            refine=refine,
+        )
 
     def search_many(
         self,
@@ -445,13 +342,14 @@ class Index:
         called with how many videos of groups are done with that, and of how many. Pairs are compared on ``workers``
         cores, by default on all.
         """
-        _check_confidence(min_confidence)
+        check_confidence(min_confidence)
+        from visil.collection.background import sampled
         from visil.footage.proof import Prover
 
         prover = (Prover() if prove else None) if isinstance(prove, bool) else prove
         self.parts.follow(FRESH_S)
         self.refresh()
-        self.use_common(self._sampled())
+        self.use_common(sampled(self.parts))
         with self._spread(workers) as spread:
             return find_duplicates(
                 spread,
@@ -503,17 +401,3 @@ class Index:
             return self.parts.verify(False, progress)
         with self.parts.changing():
             return self.parts.verify(True, progress)
-
-
-def answered(index: Index, asked: tuple[Any, int, dict[str, Any]]) -> Hits | VisilError:
-    """What :meth:`Index.search` says, or what is wrong with the query."""
-    query, k, options = asked
-    try:
-        return index.search(query, k, **options)
-    except VisilError as error:
-        return error
-
-
-def _check_confidence(least: float) -> None:
-    if not 0 <= least <= 1:
-        raise UsageError(f"min_confidence must be from 0 to 1, not {least}")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from visil.model.code_kinds import Codes
     from visil.progress import OnCount
 
+FRESH_S = 30.0
+"""Seconds after which a collection on a store that stays open looks for what others have written."""
+
 AnyCatalogue = Catalogue | ShardedCatalogue
 """Of one part, or of several."""
 

@@ -1,19 +1,92 @@
-"""What a search is asked about: a file, an id or features; and whether the collection holds those very bytes."""
+"""One query to a collection: what it is about, whom it is compared with, and what is said of those that are nearest."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from visil.collection.candidates import Probes
+from visil.collection.first_look import check_first_look
 from visil.collection.identity import content_id, stamp_of
-from visil.errors import VideoError
+from visil.collection.parts import FRESH_S
+from visil.collection.search import Hits, best_of, identical, shown_anew
+from visil.errors import UsageError, VideoError, VisilError
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video
+    from visil.collection.index import Index
     from visil.collection.parts import AnyCatalogue, Parts
+    from visil.collection.search import Hit
+    from visil.compare.reading import Common
     from visil.model.features import VideoFeatures
+
+CANDIDATES = 100
+"""Videos that a search compares exactly, at the least."""
+
+
+def search(
+    index: Index,
+    query: str | os.PathLike[str] | VideoFeatures,
+    k: int,
+    *,
+    exhaustive: bool,
+    first_look: int | None,
+    min_confidence: float,
+    verdicts: Collection[str] | None,
+    among: Collection[str] | None,
+    refine: bool,
+) -> Hits:
+    """What :meth:`visil.Index.search` says."""
+    if k < 1:
+        raise UsageError(f"k must be at least 1, not {k}")
+    if among is not None and (exhaustive or first_look is not None):
+        raise UsageError("videos to look among are compared without a first look, and are few or likely ones")
+    check_confidence(min_confidence)
+    check_first_look(first_look)
+    from visil.compare.judge import too_little
+
+    parts = index.parts
+    parts.follow(FRESH_S)
+    own = held(parts.catalogue, query)
+    features = features_of(parts, query, own)
+    common = index.common_here().beyond_typical(features)
+    wanted = k if verdicts is None else max(k, CANDIDATES)
+    found = _compared(
+        parts, features, common, wanted, exhaustive=exhaustive, first_look=first_look, among=among
+    )
+    if own is not None and (among is None or own.id in among):
+        if own.id not in found:
+            found |= _compared_with(parts, features, common, [own.number], wanted)
+        if own.id in found:
+            found[own.id] = identical(found[own.id], own)
+    nearest = best_of(found.values(), wanted)
+    sure = [_where_it_is(parts.catalogue, hit) for hit in nearest if hit.confidence >= min_confidence]
+    if refine:
+        sure = [_closely(parts, features, hit) for hit in sure]
+    if verdicts is not None:
+        sure = [hit for hit in sure if hit.verdict in verdicts][:k]
+    return Hits(sure, too_little(query=features))
+
+
+def answered(index: Index, asked: tuple[Any, int, dict[str, Any]]) -> Hits | VisilError:
+    """What :meth:`visil.Index.search` says, or what is wrong with the query."""
+    query, k, options = asked
+    try:
+        return index.search(query, k, **options)
+    except VisilError as error:
+        return error
+
+
+def check_confidence(least: float) -> None:
+    """Refuse what is no probability."""
+    if not 0 <= least <= 1:
+        raise UsageError(f"min_confidence must be from 0 to 1, not {least}")
+
+
+# ---------------------------------------------------------------------- what is asked about
 
 
 def held(catalogue: AnyCatalogue, query: str | os.PathLike[str] | VideoFeatures) -> Video | None:
@@ -45,3 +118,84 @@ def features_of(
         return parts.store.read(known.id, path=known.path)
     features = None if known is None else parts.store.try_read(known)
     return parts.model.embed(query) if features is None else replace(features, path=name)
+
+
+# ---------------------------------------------------------------------- whom it is compared with
+
+
+def _compared(
+    parts: Parts,
+    features: VideoFeatures,
+    common: Common | None,
+    k: int,
+    *,
+    exhaustive: bool,
+    first_look: int | None,
+    among: Collection[str] | None,
+) -> dict[str, Hit]:
+    """The best ``k`` or more of those that are compared at all, by id."""
+    count = parts.catalogue.count()[0]
+    if (exhaustive and first_look is None) or (first_look is not None and first_look >= count):
+        # While shards are rebalanced, a video may be in two of them: that is one hit.
+        return {hit.id: hit for hits in parts.connection.each("best", features, common, k) for hit in hits}
+    if first_look is not None:
+        numbers = _most_alike(parts, features, common, first_look)
+    else:
+        numbers = _likely(parts, features, max(CANDIDATES, 4 * k), among)
+    return _compared_with(parts, features, common, numbers, k)
+
+
+def _compared_with(
+    parts: Parts, features: VideoFeatures, common: Common | None, numbers: Collection[int], k: int
+) -> dict[str, Hit]:
+    """Of the videos with these numbers, each part's best ``k``."""
+    asked = {place: (features, common, some, k) for place, some in parts.by_place(numbers).items()}
+    return {hit.id: hit for hits in parts.connection.some("compare", asked).values() for hit in hits}
+
+
+def _most_alike(parts: Parts, features: VideoFeatures, common: Common | None, count: int) -> list[int]:
+    """Numbers of the videos that a first look at all of them finds most alike."""
+    looks = parts.connection.each("first_look", features, common, count)
+    best = sorted(
+        (score, video, parts.number(place, number))
+        for place, some in enumerate(looks)
+        for score, video, number in some
+    )
+    return [number for *_, number in best[:count]]
+
+
+def _likely(parts: Parts, features: VideoFeatures, count: int, among: Collection[str] | None) -> list[int]:
+    """Numbers of the videos, ``among`` some or all, whose frames are nearest to the query's."""
+    if among is None:
+        (votes,) = parts.vote([Probes.of(features)], count)
+        return [vote.number for vote in votes]
+    known = [video.number for name in set(among) if (video := parts.catalogue.video(name)) is not None]
+    if len(known) <= count:
+        return known
+    allowed = set(known)
+    (votes,) = parts.vote([Probes.of(features)], parts.catalogue.count()[0])
+    return [vote.number for vote in votes if vote.number in allowed][:count]
+
+
+# ---------------------------------------------------------------------- what is said of the nearest
+
+
+def _where_it_is(catalogue: AnyCatalogue, hit: Hit) -> Hit:
+    """A hit with a file that is there; marked as missing where there is none."""
+    if os.path.exists(hit.path):
+        return hit
+    path = next(filter(os.path.exists, catalogue.paths(hit.id)), None)
+    return replace(hit, missing=True) if path is None else replace(hit, path=path)
+
+
+def _closely(parts: Parts, query: VideoFeatures, hit: Hit) -> Hit:
+    """A hit as more frames a second show it; as it was where it shares nothing or cannot be read."""
+    if hit.missing or not hit.shares or hit.note:
+        return hit
+    try:
+        found = features_of(parts, hit.id, held(parts.catalogue, hit.id))
+        target = shown_anew(parts.model, replace(found, path=hit.path), hit.segments)
+        match = parts.model.compare(query, target)
+    except VisilError:
+        return hit
+    return replace(hit, confidence=match.confidence, verdict=match.verdict, segments=list(match.segments))
