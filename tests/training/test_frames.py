@@ -430,7 +430,9 @@ def test_more_stages_begin_with_the_same_features() -> None:
 
 
 def test_look_alikes_are_the_nearest_of_other_videos_and_no_copies() -> None:
-    vectors = F.normalize(torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.9, 0.1], [1.0, 0.001], [0.5, 0.9]]), dim=1)
+    vectors = F.normalize(
+        torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.95, 0.1], [1.0, 0.001], [0.5, 0.9]]), dim=1
+    )
     owners = np.array([0, 0, 1, 2, 3])
     thumbs = np.arange(5, dtype=np.float32)[:, None]
 

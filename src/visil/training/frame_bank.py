@@ -15,7 +15,6 @@ from torch import Tensor
 from visil.errors import UsageError
 from visil.matching.blank import blank_frames
 from visil.training.footage import Footage
-from visil.training.look_alikes import ALIKE
 from visil.training.pictures import Pictures
 
 THUMB = 16
@@ -23,6 +22,9 @@ THUMB = 16
 
 MOST = 40_000
 """Frames held at once: 6 GB at 224 pixels."""
+
+ALIKE = 0.06
+"""Mean difference of small pictures, of 1, below which two frames show the same moment for all one can see."""
 
 
 @dataclass(frozen=True)

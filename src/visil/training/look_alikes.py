@@ -17,11 +17,11 @@ from torch import Tensor
 MOST = 16
 """Look-alikes of a frame."""
 
-COPIES = 0.75
+COPIES = 0.9
 """Similarity from which on another video's frame may be a copy."""
 
-ALIKE = 0.06
-"""Mean difference of small pictures, of 1, below which two frames show the same moment for all one can see."""
+IDENTICAL = 0.02
+"""Mean difference of small pictures, of 1, below which two frames may be one picture; charts of one style differ by more."""
 
 ROWS = 64
 """Frames compared with all others at once."""
@@ -49,7 +49,7 @@ def look_alikes(
         there = best.values.isfinite().cpu().numpy()
         for row, (columns, real) in enumerate(zip(best.indices.cpu().numpy(), there, strict=True)):
             some = columns[real]
-            apart = np.abs(thumbs[some] - thumbs[start + row]).mean(axis=1) > ALIKE
+            apart = np.abs(thumbs[some] - thumbs[start + row]).mean(axis=1) > IDENTICAL
             found.append(some[apart])
     return found
 
