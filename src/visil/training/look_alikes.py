@@ -21,7 +21,7 @@ COPIES = 0.9
 """Similarity from which on another video's frame may be a copy."""
 
 IDENTICAL = 0.02
-"""Mean difference of small pictures, of 1, below which two frames may be one picture; charts of one style differ by more."""
+"""Mean difference of small pictures, of 1, below which two frames may be one picture; two charts of a style are not."""
 
 ROWS = 64
 """Frames compared with all others at once."""
