@@ -39,6 +39,8 @@ class UsageError(VisilError, ValueError):
 
 def printable(path: str) -> str:
     """A path on one line, whatever is in it: control characters and lone surrogates are escaped."""
+    if path.isprintable():
+        return path
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in path
     )

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
+import visil
 from visil.collection import Pair, Video
+from visil.collection.catalogue import NewVideo
+from visil.collection.identity import stamp_of
 from visil.collection.plan import OTHER_SHARE, Advice, advise
-from visil.collection.presence import HeldFile
+from visil.collection.presence import HeldFile, held_files
 from visil.footage.containment import Containment
 from visil.footage.detail import Finer
 from visil.footage.proof import Proof
@@ -315,6 +319,20 @@ def test_of_files_with_the_same_bytes_one_stays() -> None:
         "missing",
         "keep",
         "drop",
+    ]
+
+
+def test_the_first_that_people_count_stays_and_is_named_first(tmp_path: Path) -> None:
+    with visil.Index(tmp_path / "c.visil") as collection:
+        new = NewVideo("one", 1, 1.0, 64, 64, "", None, 8, 0)
+        for name in ("10", "9", "11"):
+            path = tmp_path / f"{name}.mp4"
+            path.write_bytes(b"the same")
+            collection.catalogue.add(new, str(path), stamp_of(path))
+        files = held_files(collection.catalogue, "one")
+    rows = advice([video("one")], [], files={"one": files}).files
+    assert [(Path(row.path).stem, row.action) for row in rows] == [
+        *(("9", "keep"), ("10", "drop"), ("11", "drop"))
     ]
 
 

@@ -18,7 +18,6 @@ import visil
 from visil.errors import UsageError
 from visil.video import frames_at
 from visil.web import library
-from visil.web.library import natural
 from visil.web.pictures import Pictures
 from visil.web.ranges import wanted
 from visil.web.settings import Limits
@@ -55,13 +54,6 @@ def test_list_sorted_filtered_and_paged(shared: Running) -> None:
     assert names(state="working") == []
     assert names(offset=100) == []
     assert shared.http.get("/api/videos?limit=1").json()["total"] == 4
-
-
-def test_names_sort_as_people_count() -> None:
-    names = ["clip 10.mp4", "Clip 2.mp4", "clip 1.mp4", "clip 02b.mp4", "clip.mp4", "7.mp4", "٣.mp4"]
-    assert sorted(names, key=natural) == [
-        *("7.mp4", "٣.mp4", "clip 1.mp4", "Clip 2.mp4", "clip 02b.mp4", "clip 10.mp4", "clip.mp4")
-    ]
 
 
 def test_failures_are_tried_again_or_removed_and_a_clip_comes_in(serve: Serve, root: Path) -> None:

@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from visil.collection.database import Database
 from visil.collection.identity import Stamp
@@ -61,21 +61,6 @@ class Failure:
 
     path: str
     reason: str
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A video with every file that holds it, for lists of all of them."""
-
-    id: str
-    files: tuple[tuple[str, Stamp], ...]
-    duration: float
-    width: int
-    height: int
-    bytes: int
-    frames: int
-    added: float
-    """Seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -293,17 +278,14 @@ class Catalogue:
             found[video].append((os.fsdecode(path), bool(reference)))
         return dict(found)
 
-    def listed(self) -> Iterator[Listed]:
-        """All videos with all their files, read at once."""
-        files: dict[int, list[tuple[str, Stamp]]] = defaultdict(list)
-        for path, video, size, modified in self.database.rows(
-            "SELECT path, video, bytes, modified_ns FROM files ORDER BY path"
-        ):
-            files[video].append((os.fsdecode(path), Stamp(size, modified)))
-        for number, video, *facts in self.database.rows(
-            "SELECT number, id, duration, width, height, bytes, frames, added FROM videos"
-        ):
-            yield Listed(video, tuple(files.get(number, ())), *facts)
+    def listed(self) -> list[tuple[Any, ...]]:
+        """A plain row for each file of each video: path, bytes and time of change of the file; id, duration, width,
+        height, bytes and frames of the video, and when it was added. One without a file has a row without a path.
+        """
+        return self.database.rows(
+            "SELECT f.path, f.bytes, f.modified_ns, v.id, v.duration, v.width, v.height, v.bytes, v.frames, v.added"
+            " FROM videos v LEFT JOIN files f ON f.video = v.number"
+        )
 
     def listed_failures(self) -> Iterator[ListedFailure]:
         """All files that could not be read."""

@@ -13,6 +13,7 @@ from visil.collection.pairs import Listed, compared, worth_comparing
 from visil.collection.plan import Action, Advice, PlannedFile, advise
 from visil.collection.presence import HeldFile, held_files
 from visil.matching.localize import Segment
+from visil.natural_order import natural_order
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video
@@ -245,7 +246,9 @@ def _planned(
         return proofs[key]
 
     advice = advise(videos, pairs, there, prove, same)
-    videos.sort(key=lambda video: (video.id != advice.keep, video.id not in advice.also, video.path))
+    videos.sort(
+        key=lambda video: (video.id != advice.keep, video.id not in advice.also, natural_order(video.path))
+    )
     pairs = [replace(pair, proof=pair.proof or proofs.get((pair.query, pair.target))) for pair in pairs]
     own = {video.id: copies[video.id] for video in videos if video.id in copies}
     return _group(videos, pairs, advice, own)
@@ -290,5 +293,5 @@ def copies_in(catalogue: AnyCatalogue, new_against_references: bool) -> dict[str
     for video, files in catalogue.copies().items():
         there = [(path, reference) for path, reference in files if os.path.lexists(path)]
         if len(there) > 1 and not (new_against_references and len({mark for _, mark in there}) == 1):
-            found[video] = [path for path, _ in there]
+            found[video] = sorted((path for path, _ in there), key=natural_order)
     return found

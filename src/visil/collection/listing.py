@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from visil.collection.catalogue import Catalogue, Listed, ListedFailure
+from visil.collection.catalogue import Catalogue, ListedFailure
 from visil.collection.database import FileDatabase
 from visil.collection.remote_objects import is_url
 from visil.collection.shards import manifest as manifests
@@ -54,15 +55,18 @@ class Listing:
         self._open()
         return (self._of, *(catalogue.database.seen() for catalogue in self._catalogues))
 
-    def videos(self) -> Iterator[Listed]:
-        """Of all catalogues; a video that is on its way from one shard to another counts once."""
+    def videos(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of all catalogues, as :meth:`Catalogue.listed` gives them.
+
+        A video that is on its way from one shard to another counts once.
+        """
         self._open()
         seen: set[str] = set()
         for catalogue in self._catalogues:
-            for video in catalogue.listed():
-                if video.id not in seen:
-                    seen.add(video.id)
-                    yield video
+            rows = catalogue.listed()
+            yield from [row for row in rows if row[3] not in seen] if seen else rows
+            if len(self._catalogues) > 1:
+                seen |= {row[3] for row in rows}
 
     def failures(self) -> Iterator[ListedFailure]:
         """Of all catalogues: files that could not be read."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from visil.collection.groups import length, merged
+from visil.natural_order import natural_order
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video
@@ -98,7 +99,7 @@ def advise(
     held_by = _held_by(relations, there)
     kept = [video for video in there if video.id not in held_by]
     goes = Counter(held_by.values())
-    kept.sort(key=lambda video: (-goes[video.id], -video.duration, video.path))
+    kept.sort(key=lambda video: (-goes[video.id], -video.duration, natural_order(video.path)))
     notes = {video: relations.goes(video, held_by[video]) for video in held_by}
     if kept:
         notes |= {video.id: relations.stays(video, kept) for video in kept[1:]}
@@ -119,7 +120,9 @@ def advise(
 
 def _held_by(relations: _Relations, videos: Sequence[Video]) -> dict[str, str]:
     """{id of a video that may go: id of one that is kept and holds all of it}."""
-    order = sorted(videos, key=lambda video: (bool(video.damaged), -video.duration, video.path))
+    order = sorted(
+        videos, key=lambda video: (bool(video.damaged), -video.duration, natural_order(video.path))
+    )
     kept: list[Video] = []
     held_by: dict[str, str] = {}
     looked: Counter[str] = Counter()
@@ -165,7 +168,9 @@ class _Relations:
     def file(self, video: Video) -> HeldFile | None:
         """The file of a video that stands for it: a reference before others, a real one before a link."""
         there = [file for file in self.files[video.id] if file.state == "there"]
-        return min(there, key=lambda file: (not file.reference, file.link, file.path), default=None)
+        return min(
+            there, key=lambda file: (not file.reference, file.link, natural_order(file.path)), default=None
+        )
 
     def name(self, video: Video) -> str:
         """A video's file name, or its path where others in the group are called the same."""

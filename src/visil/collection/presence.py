@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.errors import VideoError
+from visil.natural_order import natural_order
 
 if TYPE_CHECKING:
     from visil.collection.parts import AnyCatalogue
@@ -61,8 +62,9 @@ def gone_files(paths: Iterable[str]) -> Gone:
 
 
 def held_files(catalogue: AnyCatalogue, video: str) -> list[HeldFile]:
-    """Every file that held a video when it was last added, by path."""
-    return [look(path, stamp, video, reference) for path, stamp, reference in catalogue.files(video)]
+    """Every file that held a video when it was last added, in natural order of their paths."""
+    files = sorted(catalogue.files(video), key=lambda file: natural_order(file[0]))
+    return [look(path, stamp, video, reference) for path, stamp, reference in files]
 
 
 def look(path: str, stamp: Stamp, video: str, reference: bool = False) -> HeldFile:

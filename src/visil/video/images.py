@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from visil.errors import VideoError, printable
+from visil.natural_order import natural_order
 from visil.video.container import AnyPath, is_image_path, is_video_path, reason_of_os_error
 from visil.video.pictures import LONGEST_STRIP, Image, Size, centre_crop, is_strip, middle, scaled_to_shorter
 from visil.video.sampling import Sampling
@@ -40,7 +40,7 @@ def list_images(folder: AnyPath) -> list[Path]:
         raise VideoError(folder, f"a folder of videos, not one video: name {printable(videos[0].name)} in it")
     if not found:
         raise VideoError(folder, "a folder without images")
-    return sorted(found, key=lambda image: _natural_order(image.name))
+    return sorted(found, key=lambda image: (natural_order(image.name), image.name))
 
 
 def image_files(path: AnyPath) -> list[Path]:
@@ -159,9 +159,3 @@ def _resized(image: PillowImage, size: Size) -> Image:
     from PIL.Image import Resampling
 
     return np.array(image.resize(size, Resampling.BICUBIC))
-
-
-def _natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
-    """Sort key under which "frame2" comes before "frame10"."""
-    parts = re.split(r"([0-9]+)", name.casefold())
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name

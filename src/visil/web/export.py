@@ -19,6 +19,7 @@ from visil.collection.presence import HeldFile, held_files
 from visil.errors import VideoError
 from visil.footage.proof import Proof
 from visil.matching.localize import Segment
+from visil.natural_order import natural_order
 from visil.web.sandbox import Decoder, Image
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _copies(catalogue: AnyCatalogue, videos: dict[int, Video]) -> dict[str, list
     """Files with the same bytes that are still there."""
     ids = {video.id for video in videos.values()}
     there = {
-        video: [path for path, _ in files if os.path.lexists(path)]
+        video: sorted((path for path, _ in files if os.path.lexists(path)), key=natural_order)
         for video, files in catalogue.copies().items()
         if video in ids
     }

@@ -56,5 +56,6 @@ class Filters:
             sets.append({video.id for video in index.catalogue.videos() if video.reference})
         if self.added_since is not None:
             with closing(Listing(index.folder)) as listing:
-                sets.append({video.id for video in listing.videos() if video.added >= self.added_since})
+                rows = listing.videos()
+                sets.append({video for _, _, _, video, *_, added in rows if added >= self.added_since})
         return set.intersection(*sets) if sets else None

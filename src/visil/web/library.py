@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from visil.collection import Index
-from visil.collection.catalogue import Listed
 from visil.collection.identity import Stamp, content_id
 from visil.collection.listing import Listing
 from visil.errors import VideoError, printable
+from visil.natural_order import natural_order
 from visil.web.problems import Problem
 
 State = Literal["ready", "working", "failed"]
@@ -33,34 +31,18 @@ MOST_READ = 100_000
 """Files whose content is remembered."""
 NO_VIDEO = "There is no such video in this collection."
 
-_DIGITS = re.compile(r"\d+")
-
-
-def natural(text: str) -> str:
-    """What names are sorted by, as people count: 1, 2, 10."""
-    return _DIGITS.sub(_counted, text.casefold())
-
-
-def _counted(found: re.Match[str]) -> str:
-    number = found[0].lstrip("0")
-    return f"{len(number):03}{number}"
-
 
 def file_key(path: str) -> str:
     """Names a file in an address, whatever bytes its path has."""
     return hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
 
 
-SORTS = {
-    "name": lambda entry: (natural(entry.name), entry.path),
-    "added": lambda entry: (entry.added or 0.0, entry.path),
-    "duration": lambda entry: (entry.duration or 0.0, entry.path),
-    "size": lambda entry: (entry.bytes or 0, entry.path),
-}
+def name_of(path: str) -> str:
+    """A file's name, fit to print."""
+    return printable(os.path.basename(path) or path)
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryEntry:
+class LibraryEntry(NamedTuple):
     """A video, or a file that is being added or could not be."""
 
     path: str
@@ -79,7 +61,12 @@ class LibraryEntry:
     @property
     def name(self) -> str:
         """The file's name, fit to print."""
-        return printable(os.path.basename(self.path) or self.path)
+        return name_of(self.path)
+
+    @property
+    def copies(self) -> list[str]:
+        """Other files with the same bytes."""
+        return sorted((path for path, _ in self.files if path != self.path), key=natural_order)
 
     def there(self) -> Iterator[tuple[str, Stamp, bool]]:
         """Files that may still be what was added: path, stamp as it is now, whether that has not changed."""
@@ -107,46 +94,98 @@ class LibraryEntry:
             "bytes": self.bytes,
             "frames": self.frames,
             "added": iso(self.added),
-            "copies": [printable(path) for path, _ in self.files if path != self.path],
+            "copies": [printable(path) for path in self.copies],
             "playable": any(True for _ in self.there()),
         }
 
 
-@dataclass
+Row = tuple[Any, ...]
+"""The fields of an entry, but size and time of change in place of its files: plain, or 200,000 would cost the garbage
+collector half a second whenever it looks."""
+
+_DURATION, _BYTES, _ADDED, _SIZE, _MODIFIED = (
+    *(LibraryEntry._fields.index(name) for name in ("duration", "bytes", "added", "files")),
+    len(LibraryEntry._fields),
+)
+
+SORTS: dict[str, Callable[[Row], Any]] = {
+    "path": lambda row: (natural_order(row[0]), row[0]),
+    "name": lambda row: (natural_order(name_of(row[0])), row[0]),
+    "added": lambda row: (row[_ADDED] or 0.0, row[0]),
+    "duration": lambda row: (row[_DURATION] or 0.0, row[0]),
+    "size": lambda row: (row[_BYTES] or 0, row[0]),
+}
+
+
+class Entries(Mapping[str, LibraryEntry]):
+    """Entries by id or path, each made when it is asked for."""
+
+    def __init__(self, rows: dict[str, Row], made: Callable[[Row], LibraryEntry]) -> None:
+        self.rows = rows
+        self._made = made
+
+    def __getitem__(self, key: str) -> LibraryEntry:
+        return self._made(self.rows[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 class Snapshot:
-    """All entries at one moment; orders are made when first asked for."""
+    """All entries at one moment; orders are made when first asked for.
 
-    version: tuple[object, ...]
-    entries: list[LibraryEntry]
-    by_id: dict[str, LibraryEntry]
-    by_path: dict[str, LibraryEntry]
-    orders: dict[str, list[LibraryEntry]] = field(default_factory=dict)
+    ``others`` are the files of videos that several hold, but for the one in the row.
+    """
 
-    def order(self, sort: str) -> list[LibraryEntry]:
+    def __init__(
+        self, version: tuple[object, ...], rows: list[Row], others: dict[str, list[tuple[str, Stamp]]]
+    ) -> None:
+        self.version = version
+        self.rows = rows
+        self.others = others
+        self.orders: dict[str, list[Row]] = {}
+        self.by_id = Entries({row[2]: row for row in rows if row[2] is not None}, self.entry)
+        self.by_path = Entries({row[0]: row for row in rows}, self.entry)
+        self.by_path.rows.update(
+            (path, self.by_id.rows[video]) for video, files in others.items() for path, _ in files
+        )
+
+    def entry(self, row: Row) -> LibraryEntry:
+        """What a row tells."""
+        files = () if row[_SIZE] is None else (_file(row), *self.others.get(row[2], ()))
+        return LibraryEntry._make((*row[:_SIZE], files))
+
+    def order(self, sort: str) -> list[Row]:
         """All entries in one order."""
         if sort not in self.orders:
-            self.orders[sort] = _sorted(self.entries, sort)
+            self.orders[sort] = _sorted(self.rows, sort)
         return self.orders[sort]
+
+    def added_since(self, moment: float) -> int:
+        """How many videos were added after it, in seconds since 1970."""
+        return sum((row[_ADDED] or 0.0) > moment for row in self.by_id.rows.values())
 
     def without(self, videos: Iterable[str], paths: Iterable[str]) -> Snapshot:
         """The same after some videos and failed files have left."""
-        gone = {id(self.by_id[video]) for video in videos if video in self.by_id}
-        gone |= {id(self.by_path[path]) for path in paths if path in self.by_path}
+        gone = {id(self.by_id.rows[video]) for video in videos if video in self.by_id.rows}
+        gone |= {id(self.by_path.rows[path]) for path in paths if path in self.by_path.rows}
 
-        def left(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
-            return [entry for entry in entries if id(entry) not in gone]
+        def left(rows: Iterable[Row]) -> list[Row]:
+            return [row for row in rows if id(row) not in gone]
 
-        return Snapshot(
-            self.version,
-            left(self.entries),
-            {name: entry for name, entry in self.by_id.items() if id(entry) not in gone},
-            {path: entry for path, entry in self.by_path.items() if id(entry) not in gone},
-            {sort: left(entries) for sort, entries in self.orders.items()},
-        )
+        others = {
+            video: files for video, files in self.others.items() if id(self.by_id.rows[video]) not in gone
+        }
+        after = Snapshot(self.version, left(self.rows), others)
+        after.orders = {sort: left(rows) for sort, rows in self.orders.items()}
+        return after
 
 
-def _sorted(entries: Iterable[LibraryEntry], sort: str) -> list[LibraryEntry]:
-    return sorted(entries, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+def _sorted(rows: Iterable[Row], sort: str) -> list[Row]:
+    return sorted(rows, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
 class Library:
@@ -181,19 +220,19 @@ class Library:
     ) -> tuple[int, list[LibraryEntry], int]:
         """How many there are in all, some of them, and how many of all failed; those being added come first."""
         snapshot = self.snapshot()
-        entries = snapshot.order(sort)
+        rows = snapshot.order(sort)
         if self._working and state in (None, "working"):
-            more = [LibraryEntry(path, "working") for path in self._working if path not in snapshot.by_path]
-            entries = [*_sorted(more, sort), *entries]
+            more = [_row(path, "working") for path in self._working if path not in snapshot.by_path.rows]
+            rows = [*_sorted(more, sort), *rows]
         if state is not None:
-            entries = [entry for entry in entries if entry.state == state]
+            rows = [row for row in rows if row[1] == state]
         if text:
             wanted = text.casefold()
-            entries = [entry for entry in entries if wanted in entry.path.casefold()]
-        failed = len(snapshot.entries) - len(snapshot.by_id)
+            rows = [row for row in rows if wanted in row[0].casefold()]
+        failed = len(snapshot.rows) - len(snapshot.by_id)
         if text or state is not None:
-            failed = sum(entry.state == "failed" for entry in entries)
-        return len(entries), entries[offset : offset + limit], failed
+            failed = sum(row[1] == "failed" for row in rows)
+        return len(rows), [snapshot.entry(row) for row in rows[offset : offset + limit]], failed
 
     def entry(self, video: str) -> LibraryEntry:
         """A video by its id; a problem 404 where there is none."""
@@ -204,7 +243,7 @@ class Library:
 
     def failed(self, files: Sequence[str]) -> list[str]:
         """The paths of files that failed, by their keys; a problem 404 where one has not."""
-        known = {file_key(one.path): one.path for one in self.snapshot().entries if one.state == "failed"}
+        known = {file_key(row[0]): row[0] for row in self.snapshot().rows if row[1] == "failed"}
         if not known.keys() >= set(files):
             raise Problem(404, "One of these files is not among those that failed any more.")
         return [known[file] for file in files]
@@ -235,7 +274,7 @@ class Library:
         kept = self._snapshot
         if kept is not None and (time.monotonic() < self._due or kept.version == self._listing.version()):
             return kept
-        if kept is None or len(kept.entries) < LARGE:
+        if kept is None or len(kept.rows) < LARGE:
             with self._reading:
                 if self._snapshot is not kept and self._snapshot is not None:
                     return self._snapshot
@@ -258,10 +297,11 @@ class Library:
         """Read everything, and sort it as it was asked for before; the caller holds the lock."""
         began = time.monotonic()
         self._left.clear()
-        kept, fresh = self._snapshot, self._read_all()
+        kept = self._snapshot
+        fresh = self._read_all()
         for videos, paths in self._left:  # while it was read
             fresh = fresh.without(videos, paths)
-        for sort in () if kept is None else tuple(kept.orders):
+        for sort in ("name",) if kept is None else tuple(kept.orders):
             fresh.order(sort)
         self._snapshot = fresh
         took = time.monotonic() - began
@@ -281,21 +321,29 @@ class Library:
 
     def _read_all(self) -> Snapshot:
         version = self._listing.version()
-        entries = [_ready(video) for video in self._listing.videos()]
-        entries += [
-            LibraryEntry(one.path, "failed", reason=one.reason, bytes=one.bytes, added=one.added)
-            for one in self._listing.failures()
+        rows: dict[str, Row] = {}
+        others: dict[str, list[tuple[str, Stamp]]] = {}
+        for path, size, modified, video, *facts in self._listing.videos():
+            row = (os.fsdecode(path or b""), "ready", video, None, *facts, size, modified)
+            known = rows.setdefault(video, row)
+            if known is not row:
+                rows[video], other = sorted((known, row), key=SORTS["path"])
+                others.setdefault(video, []).append(_file(other))
+        failed = [
+            _row(one.path, "failed", one.reason, one.bytes, one.added) for one in self._listing.failures()
         ]
-        by_id = {entry.id: entry for entry in entries if entry.id is not None}
-        by_path = {path: entry for entry in entries for path, _ in entry.files}
-        by_path |= {entry.path: entry for entry in entries if entry.state == "failed"}
-        return Snapshot(version, entries, by_id, by_path)
+        return Snapshot(version, [*rows.values(), *failed], others)
 
 
-def _ready(video: Listed) -> LibraryEntry:
-    path = video.files[0][0] if video.files else ""
-    facts = (video.duration, video.width, video.height, video.bytes, video.frames, video.added)
-    return LibraryEntry(path, "ready", video.id, None, *facts, video.files)
+def _row(
+    path: str, state: State, reason: str | None = None, size: int | None = None, at: float | None = None
+) -> Row:
+    """Of a file that holds no video of the collection, or none yet."""
+    return (*LibraryEntry(path, state, None, reason, bytes=size, added=at)[:_SIZE], None, None)
+
+
+def _file(row: Row) -> tuple[str, Stamp]:
+    return row[0], Stamp(row[_SIZE], row[_MODIFIED])
 
 
 def iso(seconds: float | None) -> str | None:

@@ -249,7 +249,7 @@ class Review:
         since = reviewed.job.created if reviewed.job else 0.0
         found = {video for pair in pairs_in(reviewed.kept) for video in (pair["query"], pair["target"])}
         return {
-            "added": sum(1 for entry in snapshot.by_id.values() if (entry.added or 0.0) > since),
+            "added": snapshot.added_since(since),
             "gone": len(found - snapshot.by_id.keys()),
         }
 
