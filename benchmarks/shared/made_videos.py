@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 import visil
@@ -40,6 +43,11 @@ class MadeVideos:
             vectors[:length] = self._disturbed(source, number)
         return vectors.half()
 
+    def numbers(self, number: int) -> NDArray[np.float16]:
+        """The same as an array, which crosses from process to process by itself."""
+        found: NDArray[np.float16] = self.video(number).numpy()
+        return found
+
     def query(self, number: int) -> visil.VideoFeatures:
         """A disturbed copy of a video, as a query."""
         vectors = self._disturbed(self.video(number).float(), number + 1)
@@ -65,7 +73,14 @@ class MadeVideos:
 
 def make_collection(index: visil.Index, made: MadeVideos, videos: int) -> None:
     """All videos in a collection, and its candidates up to date; those that are there stay."""
-    assert index.model is not None
-    for number in range(len(index), videos):
-        store_video(index, f"{number:08}", made.video(number))
+    for number, vectors in _made(made, range(len(index), videos)):
+        store_video(index, f"{number:08}", torch.from_numpy(vectors))
     index.refresh()
+
+
+def _made(made: MadeVideos, numbers: range) -> Iterator[tuple[int, NDArray[np.float16]]]:
+    """Videos of these numbers, made on all cores."""
+    if not numbers:
+        return
+    with multiprocessing.get_context("spawn").Pool(initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        yield from zip(numbers, pool.imap(made.numbers, numbers, chunksize=16), strict=True)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from synthetic import moving_scene, write_video
 from visil.bench import end_to_end
-from visil.bench.end_to_end import added, decoded, measured, most_memory
+from visil.bench.end_to_end import added, decoded, grouped, measured, most_memory, searched, share
 from visil.cli.app import app
 from visil.errors import FileError, VisilError
 
@@ -31,17 +31,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What was measured in processes, without any: decoding makes 100 samples/s a worker, adding ever less of it."""
     found: list[tuple[Any, ...]] = []
 
-    def step(what: str, _: Path, workers: int, *more: object) -> dict[str, Any]:
-        found.append((what, workers, *more[1:]))
+    def step(what: str, device: str, workers: int, _: Path, files: list[Path]) -> dict[str, Any]:
+        found.append((what, device, workers, len(files)))
+        if what in ("search", "duplicates"):
+            return {"seconds": 2.5 / workers, "queries": len(files) or 3, "memory": 300.0}
         speed = 100 * workers if what == "decode" else 40 * workers**0.5
         return {"seconds": 1000 / speed, "samples": 1000, "memory": 300.0}
 
-    def command(device: str, name: str, *_: object) -> float:
-        found.append((name, device))
-        return 2.5
-
     monkeypatch.setattr(end_to_end, "_step", step)
-    monkeypatch.setattr(end_to_end, "_command", command)
     monkeypatch.setattr(end_to_end, "usable_cores", lambda: 6)
     return found
 
@@ -49,11 +46,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 def test_every_number_of_workers_on_every_device(clips: Path, asked: list[tuple[Any, ...]]) -> None:
     told: list[str] = []
     result = measured(clips, devices=["cpu", "gpu"], tell=told.append)
-    counts = (1, 2, 4, 6)
+    counts = {1: 2, 2: 2, 4: 2, 6: 3}  # workers, and the files that they are given
     assert asked == [
-        *(("decode", count) for count in counts),
-        *(("add", count, device) for device in ("cpu", "gpu") for count in counts),
-        *((what, device) for device in ("cpu", "gpu") for what in ("search", "duplicates")),
+        *(("decode", "cpu", *count) for count in counts.items()),
+        *(("add", "cpu", *count) for count in counts.items()),
+        ("add", "gpu", 6, 3),
+        *(("search", "cpu", *count) for count in counts.items()),
+        ("search", "gpu", 6, 3),
+        *(("duplicates", "cpu", count, 0) for count in counts),
+        ("duplicates", "gpu", 6, 0),
     ]
     assert len(told) == len(asked) + 1
     rows = result["end to end"]["rows"]
@@ -61,7 +62,12 @@ def test_every_number_of_workers_on_every_device(clips: Path, asked: list[tuple[
     last = next(row for row in rows if (row["what"], row["device"], row["workers"]) == ("add", "cpu", 4))
     assert last["efficiency"] == pytest.approx(80 / (4 * 40))
     assert last["of_decoding"] == pytest.approx(80 / 400)
-    assert [row["queries"] for row in rows if row["what"] == "search"] == [3, 3]
+    assert [row["queries"] for row in rows if row["what"] == "search"] == [2, 2, 2, 3, 3]
+    asked_of_two = next(row for row in rows if (row["what"], row["workers"]) == ("search", 6))
+    assert asked_of_two["efficiency"] == pytest.approx(3 / 2)
+    asked.clear()
+    measured(clips, devices=["cpu"], tell=told.append, workers=[3], only=["decode", "add"])
+    assert asked == [("decode", "cpu", 3, 3), ("add", "cpu", 3, 3)]
 
 
 @pytest.mark.usefixtures("asked")
@@ -79,10 +85,22 @@ def test_it_is_printed_drawn_and_shown_again(clips: Path, tmp_path: Path) -> Non
     assert json.loads(bench("--show", str(kept), "--json")) == json.loads(kept.read_text())
 
 
-def test_decoding_and_adding_count_the_same_samples(clips: Path, tmp_path: Path) -> None:
-    for seconds, samples in (decoded(clips, 1), added(clips, 1, tmp_path / "new.visil", "cpu")):
-        assert seconds > 0
-        assert samples == 8
+def test_decoding_and_adding_count_the_same_samples_and_what_was_added_is_asked_for(
+    clips: Path, tmp_path: Path
+) -> None:
+    files, index = sorted(clips.iterdir()), tmp_path / "new.visil"
+    for found in (decoded(files, 1, index), added(files, 1, index)):
+        assert found["seconds"] > 0
+        assert found["samples"] == 8
+    assert searched(files[:1], 1, index)["queries"] == 1
+    assert grouped([], 1, index)["queries"] == 2
+
+
+def test_fewer_workers_are_given_files_from_all_of_them() -> None:
+    files = [Path(str(number)) for number in range(20)]
+    assert [file.name for file in share(files, 4 / 16)] == ["0", "4", "8", "12", "16"]
+    assert [file.name for file in share(files, 1 / 16)] == ["0", "10"]
+    assert share(files[:1], 1.0) == files[:1]
 
 
 def test_memory_of_all_processes() -> None:
@@ -94,14 +112,14 @@ def test_memory_of_all_processes() -> None:
     assert most[0] > 50
 
 
-def test_what_cannot_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_measured(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="holds no videos to measure with"):
         measured(tmp_path, devices=["cpu"], tell=print)
-    with pytest.raises(VisilError, match=r"ended with status 1: .*nowhere"):
-        end_to_end._command("cpu", "search", tmp_path / "nowhere", "query.mp4")
-    done = CliRunner().invoke(app, ["bench", "products", "--end-to-end", str(tmp_path)])
-    assert "leave sections out" in str(done.exception)
-    monkeypatch.setattr(end_to_end, "_run", lambda *_: '{"seconds": 1, "samples": 0, "memory": null}')
+    with pytest.raises(VisilError, match=r"ended with status 1: .*workers must be at least 1"):
+        end_to_end._step("search", "cpu", 0, tmp_path / "new.visil", [])
+    for step, why in (("products", "no step is called products"), ("search", "name add, too")):
+        done = CliRunner().invoke(app, ["bench", step, "--end-to-end", str(tmp_path)])
+        assert why in str(done.exception)
     (tmp_path / "a.mp4").write_text("no video")
     with pytest.raises(FileError, match="holds no video that can be read"):
         measured(tmp_path, devices=["cpu"], tell=print)

@@ -1,13 +1,16 @@
 """From files to answers: what ``visil bench --end-to-end FOLDER`` measures, each figure in a fresh process.
 
-Decoding alone, then ``add`` by 1, 2, 4, ... workers, on the processor and, where there is one, with a GPU; then a
-search with many queries, and duplicates. Seconds of adding begin when the network is loaded and include that workers
-are started; those of the commands are all that a user waits.
+Decoding alone, then ``add``, a search with many queries, and duplicates, by 1, 2, 4, ... workers on the processor and,
+where there is one, by all of them with a GPU. Fewer workers are given fewer files and queries, so that all rows
+take as long, and one worker does not take all day. Seconds begin when the network is loaded, and include that workers
+are started.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import math
 import os
 import shutil
 import subprocess
@@ -19,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -29,13 +32,23 @@ from visil.collection.discover import discover
 from visil.collection.extraction import extract
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.recipe import ByKind
-from visil.errors import FileError, VideoError, VisilError
+from visil.errors import FileError, UsageError, VideoError, VisilError
 from visil.kernels.cores import usable_cores
 from visil.processes import NEUTRAL, environment, python
 from visil.video import Frames
 
+if TYPE_CHECKING:
+    from visil.collection import Index
+
+logger = logging.getLogger("visil")
+
 QUERIES = 100
 """Videos of the folder that are searched for, at most."""
+
+STEPS = ("decode", "add", "search", "duplicates")
+
+FEWEST = 2
+"""Files or queries that a row is measured with, at least."""
 
 SAMPLE_S = 0.5
 """Seconds between two looks at the memory of all processes."""
@@ -65,43 +78,60 @@ class Row:
 
     @property
     def speed(self) -> float:
-        """Samples a second."""
-        return self.samples / self.seconds
+        """Samples a second; of a search, queries, and of duplicates, videos that others were looked for."""
+        return (self.samples or self.queries) / self.seconds
 
 
-def measured(folder: Path, *, devices: Sequence[str], tell: Tell) -> dict[str, Any]:
-    """All of it, as ``visil bench`` keeps it; ``devices`` are cpu, gpu or both."""
+def measured(
+    folder: Path, *, devices: Sequence[str], tell: Tell, workers: Sequence[int] = (), only: Sequence[str] = ()
+) -> dict[str, Any]:
+    """All of it, as ``visil bench`` keeps it.
+
+    ``devices`` are cpu, gpu or both, ``workers`` other numbers of them, ``only`` some of the :data:`STEPS`.
+    """
+    wanted = _steps(only)
     root = Path(os.path.abspath(folder))
-    files = [file for file in discover([folder]) if file != root]
+    files = largest_first([file for file in discover([folder]) if file != root])
     if not files:
         raise FileError(folder, "holds no videos to measure with")
     tell("reading all files once, so that none comes from the disk")
     for file in files:
         _read_through(file)
     cores = usable_cores()
-    counts = sorted({cores, *(1 << n for n in range(cores.bit_length()) if 1 << n <= cores)})
+    counts = sorted(set(workers) or {cores, *(1 << n for n in range(cores.bit_length()) if 1 << n <= cores)})
+    most = counts[-1]
+    asked = {"search": share(files, QUERIES / len(files)), "duplicates": []}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="visil-bench-") as made:
         index = Path(made) / "all.visil"
-        for count in counts:
-            tell(f"decoding alone, {count} of {cores} workers")
-            rows.append(_row("decode", "cpu", count, rows, _step("decode", root, count)))
-        for device in devices:
-            for count in counts:
-                tell(f"adding on the {device}, {count} of {cores} workers")
-                shutil.rmtree(index, ignore_errors=True)
-                rows.append(_row("add", device, count, rows, _step("add", root, count, index, device)))
-        queries = [os.fspath(file) for file in files[:: max(1, len(files) // QUERIES)]][:QUERIES]
-        for device in devices:
-            tell(f"searching on the {device}")
-            seconds = _command(device, "search", index, *queries, "--json")
-            rows.append(Row("search", device, cores, seconds, queries=len(queries)))
-            tell(f"duplicates on the {device}")
-            seconds = _command(device, "duplicates", index, "--json")
-            rows.append(Row("duplicates", device, cores, seconds))
+        for what in wanted:
+            for device in devices if what != "decode" else ("cpu",):
+                for count in counts if device == "cpu" else counts[-1:]:
+                    if what == "add":
+                        shutil.rmtree(index, ignore_errors=True)
+                    given = share(asked.get(what, files), count / most)
+                    tell(f"{what} on the {device}, {count} of {cores} workers, {len(given)} files")
+                    rows.append(_row(what, device, count, rows, _step(what, device, count, index, given)))
+                    logger.info("%s", rows[-1])
     samples = max(row.samples for row in rows)
     found = {"videos": len(files), "samples": samples, "rows": [asdict(row) for row in rows]}
     return {"machine": machine(), "end to end": found}
+
+
+def _steps(only: Sequence[str]) -> list[str]:
+    for name in only:
+        if name not in STEPS:
+            raise UsageError(f"no step is called {name}: there are {', '.join(STEPS)}")
+    wanted = [step for step in STEPS if step in (only or STEPS)]
+    if "add" not in wanted and set(wanted) & {"search", "duplicates"}:
+        raise UsageError("nothing can be searched that was not added: name add, too")
+    return wanted
+
+
+def share(files: Sequence[Path], part: float) -> list[Path]:
+    """So great a part of some files, evenly from all of them."""
+    count = min(len(files), max(FEWEST, math.ceil(part * len(files))))
+    return [files[number * len(files) // count] for number in range(count)]
 
 
 def _row(what: str, device: str, workers: int, before: Sequence[Row], found: dict[str, Any]) -> Row:
@@ -111,8 +141,8 @@ def _row(what: str, device: str, workers: int, before: Sequence[Row], found: dic
     return Row(
         **asdict(row)
         | {
-            "efficiency": row.speed / (workers * one.speed),
-            "of_decoding": row.speed / decoded.speed if decoded is not None else None,
+            "efficiency": row.speed / one.speed * one.workers / workers,
+            "of_decoding": row.speed / decoded.speed if decoded is not None and row.samples else None,
         }
     )
 
@@ -127,66 +157,83 @@ def _read_through(file: Path) -> None:
 # ---------------------------------------------------------------------- fresh processes
 
 
-def _step(*arguments: object) -> dict[str, Any]:
+def _step(what: str, device: str, workers: int, index: Path, files: Sequence[Path]) -> dict[str, Any]:
     """A step that is measured from inside, in a process of its own."""
     code = "from visil.bench.end_to_end import step; step()"
-    said = _run(python("-c", code, *map(str, arguments)), environment())
-    found: dict[str, Any] = json.loads(said)
-    if not found["samples"]:
-        raise FileError(str(arguments[1]), "holds no video that can be read")
-    return found
-
-
-def _command(device: str, *arguments: object) -> float:
-    """Seconds of a command of ``visil``, from start to end."""
+    told = json.dumps([os.fspath(file) for file in files])
     chosen = {"VISIL_DEVICE": "cuda" if device == "gpu" else "cpu"}
-    start = time.perf_counter()
-    _run(python("-m", "visil", *map(str, arguments)), environment(chosen))
-    return time.perf_counter() - start
-
-
-def _run(command: list[str], variables: dict[str, str]) -> str:
-    done = subprocess.run(command, cwd=NEUTRAL, env=variables, capture_output=True, text=True, check=False)
+    command = python("-c", code, what, str(workers), os.fspath(index))
+    done = subprocess.run(
+        command, cwd=NEUTRAL, env=environment(chosen), input=told, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         line = (done.stderr.strip().splitlines() or ["no word"])[-1]
         raise VisilError(f"the measured process ended with status {done.returncode}: {line}")
-    return done.stdout
+    found: dict[str, Any] = json.loads(done.stdout)
+    if what in ("decode", "add") and not found["samples"]:
+        raise FileError(files[0].parent, "holds no video that can be read")
+    return found
 
 
 def step() -> None:
-    """``decode FOLDER WORKERS`` or ``add FOLDER WORKERS INDEX DEVICE``: prints what it took as JSON."""
-    what, folder, workers, *more = sys.argv[1:]
+    """Of ``STEP WORKERS INDEX``, and files as JSON on standard input: prints what it took as JSON."""
+    what, workers, index = sys.argv[1:]
+    files = [Path(file) for file in json.load(sys.stdin)]
     with most_memory() as memory:
-        if what == "decode":
-            seconds, samples = decoded(Path(folder), int(workers))
-        else:
-            seconds, samples = added(Path(folder), int(workers), Path(more[0]), more[1])
-    print(json.dumps({"seconds": seconds, "samples": samples, "memory": memory[0] or None}))
+        found = {"decode": decoded, "add": added, "search": searched, "duplicates": grouped}[what](
+            files, int(workers), Path(index)
+        )
+    print(json.dumps(found | {"memory": memory[0] or None}))
 
 
-def added(folder: Path, workers: int, index: Path, device: str) -> tuple[float, int]:
-    """Seconds and samples of adding a folder to a new collection."""
+Found = dict[str, float]
+
+
+def added(files: Sequence[Path], workers: int, index: Path) -> Found:
+    """Seconds and samples of adding files to a new collection."""
+    with _opened(index) as collection:
+        start = time.perf_counter()
+        collection.add(files, workers=workers)
+        return {"seconds": time.perf_counter() - start, "samples": collection.info().frames}
+
+
+def searched(files: Sequence[Path], workers: int, index: Path) -> Found:
+    """Seconds of searching a collection for files."""
+    with _opened(index) as collection:
+        start = time.perf_counter()
+        answers = list(collection.search_many(files, workers=workers))
+        return {"seconds": time.perf_counter() - start, "queries": len(answers)}
+
+
+def grouped(_: Sequence[Path], workers: int, index: Path) -> Found:
+    """Seconds of looking for duplicates."""
+    with _opened(index) as collection:
+        start = time.perf_counter()
+        collection.find_duplicates(workers=workers)
+        return {"seconds": time.perf_counter() - start, "queries": len(collection)}
+
+
+@contextmanager
+def _opened(index: Path) -> Iterator[Index]:
+    """A collection, and its network loaded: kernels that a GPU has to compile are a matter of its first start."""
     import visil
 
-    model = visil.load(device="cuda" if device == "gpu" else "cpu")
-    if device == "gpu":
+    model = visil.load()
+    if model.device.type == "cuda":
         model.embed_frames(torch.zeros(1, *[model.config.sampling.crop] * 2, 3, dtype=torch.uint8))
     with visil.Index(index, model=model) as collection:
-        start = time.perf_counter()
-        collection.add(discover([folder]), workers=workers)
-        return time.perf_counter() - start, collection.info().frames
+        yield collection
 
 
-def decoded(folder: Path, workers: int) -> tuple[float, int]:
+def decoded(files: Sequence[Path], workers: int, _: Path) -> Found:
     """Seconds and samples of decoding alone, by as many worker processes."""
     from visil.compare.loading import default_folder
     from visil.model.config import read_config
 
     work = _Decoding(AddRecipe(_Nothing(), read_config(default_folder()).sampling, decode_here))
-    files = largest_first(list(discover([folder])))
     start = time.perf_counter()
     extract(work, files, workers=workers)
-    return time.perf_counter() - start, work.samples
+    return {"seconds": time.perf_counter() - start, "samples": work.samples}
 
 
 @dataclass(frozen=True)

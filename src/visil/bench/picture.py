@@ -46,35 +46,40 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_end_to_end(result: Mapping[str, Any], path: Path) -> None:
-    """Write the picture of ``--end-to-end``: samples a second by workers, and what one waits for the rest."""
+    """Write the picture of ``--end-to-end``: samples a second by workers, and how each step scales."""
     from matplotlib.figure import Figure
 
     rows = result["end to end"]["rows"]
     figure = Figure(figsize=(9, 4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    left, right = figure.subplots(1, 2)
+
+    def of(what: str, device: str) -> list[Mapping[str, Any]]:
+        return [row for row in rows if (row["what"], row["device"]) == (what, device)]
+
     for what, device, label in (
         ("decode", "cpu", "decoding alone"),
         ("add", "cpu", "add, on the processor"),
         ("add", "gpu", "add, with a GPU"),
     ):
-        found = [row for row in rows if (row["what"], row["device"]) == (what, device)]
-        if found:
-            workers = [row["workers"] for row in found]
+        if found := of(what, device):
             speeds = [row["samples"] / row["seconds"] for row in found]
-            (line,) = left.plot(workers, speeds, "o-", label=label)
-            left.plot(workers, [speeds[0] * n / workers[0] for n in workers], ":", color=line.get_color())
-    left.set(xscale="log", yscale="log", xlabel="workers (dotted: n times one)", ylabel="samples a second")
+            left.plot([row["workers"] for row in found], speeds, "o-", label=label)
+    for what in ("decode", "add", "search", "duplicates"):
+        found = of(what, "cpu")
+        workers = [row["workers"] for row in found]
+        right.plot(workers, [row["efficiency"] * row["workers"] for row in found], "o-", label=what)
     ticks = sorted({row["workers"] for row in rows})
-    left.set_xticks(ticks, [str(tick) for tick in ticks])
-    left.minorticks_off()
-    left.grid(alpha=0.3)
-    left.legend(frameon=False, fontsize=8)
-    waits = [row for row in rows if row["what"] in ("search", "duplicates")]
-    asked = [f", {row['queries']} queries" if row["queries"] else "" for row in waits]
-    names = [f"{row['what']}{some}, {row['device']}" for row, some in zip(waits, asked, strict=True)]
-    right.barh(names, [row["seconds"] for row in waits])
-    right.set(xlabel="seconds")
-    right.tick_params(labelsize=8)
+    right.plot(ticks, ticks, ":", color="C7", label="n times one")
+    right.plot(ticks, [0.75 * n for n in ticks], "--", color="C7", label="0.75 of that")
+    left.set(ylabel="samples a second")
+    right.set(ylabel="times the work of one worker, on the processor")
+    for axes in (left, right):
+        axes.set(xscale="log", yscale="log", xlabel="workers")
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, fontsize=8)
+    right.set_yticks(ticks, [str(tick) for tick in ticks])
     with replacing(path) as fresh:
         figure.savefig(fresh, dpi=110)
 

@@ -10,7 +10,6 @@ import typer
 from visil.cli.output import print_json
 from visil.cli.output_files import check_folder
 from visil.cli.verbosity import is_quiet
-from visil.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 
 def bench(
     only: Annotated[
-        list[str] | None, typer.Argument(metavar="SECTION...", help="Parts of sections' names; all.")
+        list[str] | None,
+        typer.Argument(metavar="SECTION...", help="Parts of sections' names, or steps of --end-to-end; all."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or gpu alone; both where there are both.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="JSON on standard output.")] = False,
@@ -33,9 +33,13 @@ def bench(
         typer.Option(
             "--end-to-end",
             metavar="FOLDER",
-            help="Measure the commands instead, on the videos of a folder: decoding alone, add by 1, 2, 4, ... "
-            "workers, search and duplicates.",
+            help="Measure the commands instead, on the videos of a folder: decoding alone, add, search and "
+            "duplicates by 1, 2, 4, ... workers.",
         ),
+    ] = None,
+    workers: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="With --end-to-end: so many workers instead; again for more."),
     ] = None,
     show: Annotated[
         Path | None,
@@ -58,10 +62,14 @@ def bench(
     elif end_to_end is not None:
         from visil.bench.end_to_end import measured as measured_end_to_end
 
-        if only:
-            raise UsageError("--end-to-end measures all that there is: leave sections out")
         with terminal.status("measuring") as status:
-            result = measured_end_to_end(end_to_end, devices=list(sections(device)), tell=status.update)
+            result = measured_end_to_end(
+                end_to_end,
+                devices=list(sections(device)),
+                tell=status.update,
+                workers=workers or (),
+                only=only or (),
+            )
     else:
         with terminal.status("measuring") as status:
             result = measured(
@@ -97,7 +105,7 @@ def end_to_end_table(title: str, rows: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     made = Table(
-        *("", "on", "workers", "seconds", "samples/s", "of n × one", "of decoding", "MB"),
+        *("", "on", "workers", "seconds", "a second", "of n × one", "of decoding", "MB"),
         title=title,
         title_justify="left",
         show_edge=False,
@@ -106,11 +114,13 @@ def end_to_end_table(title: str, rows: list[dict[str, Any]]) -> Table:
         column.justify = "right"
     for row in rows:
         made.add_row(
-            f"search, {row['queries']} queries" if row["queries"] else row["what"],
+            f"{row['what']}, {row['queries']} {'queries' if row['what'] == 'search' else 'videos'}"
+            if row["queries"]
+            else row["what"],
             row["device"],
             str(row["workers"]),
             f"{row['seconds']:.1f}",
-            number(row["samples"] / row["seconds"]) if row["samples"] else "",
+            number((row["samples"] or row["queries"]) / row["seconds"]),
             *("" if row[name] is None else f"{row[name]:.2f}" for name in ("efficiency", "of_decoding")),
             "" if row["memory"] is None else f"{row['memory']:,.0f}",
         )
