@@ -23,8 +23,8 @@ from typing import Any
 import visil
 from shared.made_videos import MadeVideos, make_collection
 from shared.results import keep, machine, write
-from visil.collection.index import CANDIDATES
 from visil.collection.pairs import Listed, worth_comparing
+from visil.collection.queries import CANDIDATES
 from visil.collection.spread import Spread
 
 Row = dict[str, Any]
