@@ -94,3 +94,12 @@ def test_nothing_to_compare_with() -> None:
     model = built(FAMILY["v"])
     (query,) = related((5,), 0, with_blank=False)
     assert list(model.compare_many(query, [])) == []
+
+
+def test_what_rounding_makes_longer_than_one_scores_one() -> None:
+    model = built(FAMILY["f"])
+    (video,) = related((9,), 0, with_blank=False)
+    long = replace(video, vectors=1.001 * video.vectors / video.vectors.norm(dim=-1, keepdim=True))
+    match = model.compare(long, long)
+    assert match.score == 1
+    assert [segment.score for segment in match.segments] == [1]

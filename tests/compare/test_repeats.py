@@ -7,6 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from visil.compare import visil
 from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.model.config import ViSiLConfig
@@ -84,3 +85,13 @@ def test_a_held_video_costs_one_frame(model: ViSiL, embedded: list[int]) -> None
     assert sum(embedded) == 1
     assert len(found) == 120
     assert bool((found == found[:1]).all())
+
+
+def test_memory_is_given_back_as_a_long_video_goes_by(model: ViSiL, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back: list[bool] = []
+    monkeypatch.setattr(model, "_embedded", 0)
+    monkeypatch.setattr(visil, "GIVE_BACK_FRAMES", 4)
+    monkeypatch.setattr(visil, "give_back", lambda: given_back.append(True))
+    for expected in (0, 1, 1, 2):
+        model.embed_frames(pictures([1, 2, 3]))
+        assert len(given_back) == expected

@@ -141,9 +141,13 @@ def answer(pair: Pair, found: Sequence[Judged]) -> Match:
     confidence = max((one.segment.confidence for one in found), default=nothing[1])
     word = pair.verdict(confidence) if found else "unrelated"
     note = too_little(query=pair.query, target=pair.target) if word == "unrelated" else ""
-    shown = [one.segment for one in found if pair.shows(one.segment.confidence)]
+    shown = [
+        replace(one.segment, score=bounded(one.segment.score))
+        for one in found
+        if pair.shows(one.segment.confidence)
+    ]
     return Match(
-        score=pair.score,
+        score=bounded(pair.score),
         confidence=confidence,
         verdict="unclear" if note else word,
         evidence=evidence,
@@ -157,6 +161,11 @@ def answer(pair: Pair, found: Sequence[Judged]) -> Match:
         note=note,
         _matrices=pair.matrices,
     )
+
+
+def bounded(score: float) -> float:
+    """A score in [-1, 1]: vectors that were kept in half precision are a little shorter or longer than 1."""
+    return min(max(score, -1.0), 1.0)
 
 
 def same_files(query: VideoFeatures, target: VideoFeatures) -> bool:

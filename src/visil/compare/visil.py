@@ -20,6 +20,7 @@ from visil.compare.matches import LongVideos
 from visil.compare.reading import Common
 from visil.compare.repeats import Repeats
 from visil.errors import ModelError, UsageError, VideoError
+from visil.heap import give_back
 from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast
 from visil.kernels.precision import Precision
@@ -45,6 +46,9 @@ VideoLike = VideoFeatures | str | os.PathLike[str]
 BATCH = 32
 """Frames that go through the backbone together."""
 
+GIVE_BACK_FRAMES = 512
+"""Frames after which free memory is given back to the system: seconds of work, for some milliseconds."""
+
 FramesDone = Callable[[int], None]
 """Called with the number of frames embedded so far."""
 
@@ -57,6 +61,7 @@ class ViSiL(Network):
         self.precision: Precision | None = None
         """What this model compares in; None: as ``VISIL_PRECISION`` says, else as suits its device."""
         self._copy: list[Backbone] = []  # a list, so that torch does not take it for a part to save
+        self._embedded = 0  # frames since memory was given back
         self.register_load_state_dict_post_hook(_forget_copy)  # type: ignore[no-untyped-call]
 
     # ------------------------------------------------------------------ videos to features
@@ -136,12 +141,20 @@ class ViSiL(Network):
             with torch.inference_mode():
                 vectors = torch.cat([self.features(part).float().cpu() for part in batches])
                 blank = torch.cat([blank_frames(part, share).cpu() for part in batches])
+        self._give_back_after(len(vectors))
         counts = [len(part) for part in different]
         shares = zip(vectors.split(counts), blank.split(counts), strict=True)
         return [
             repeats.spread(fresh, *share)
             for (repeats, _), fresh, share in zip(pieces, new, shares, strict=True)
         ]
+
+    def _give_back_after(self, frames: int) -> None:
+        """Give scattered free memory back once in a while: else the heap would grow with every hour of video."""
+        self._embedded += frames
+        if self._embedded >= GIVE_BACK_FRAMES:
+            self._embedded = 0
+            give_back()
 
     def attention_weights(self, frames: NDArray[np.uint8] | Tensor) -> Tensor:
         """How much each region of each frame counts (Eq. 3): [T, R], in [0, 1]."""
