@@ -160,7 +160,7 @@ def against(found: dict[str, visil.Hits], other: visil.Index) -> dict[str, Any]:
 def _alive() -> int:
     import ray
 
-    return sum(bool(node["Alive"]) for node in ray.nodes())  # type: ignore[no-untyped-call]
+    return sum(bool(node["Alive"]) for node in ray.nodes())
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
 """Settings of every test, and the order in which files of tests are handed out to processes."""
 
+import gc
 import os
 from collections import Counter
 
 import pytest
-import torch
 from hypothesis import settings
+
+# Nothing of what tests import is garbage: until all are collected it is not looked for, and then never looked through.
+gc.disable()
 
 WAITING = ("test_ray_cluster.py", "test_page.py")
 """Files whose tests mostly wait, for Ray's nodes and for a browser: they begin first, and others run beside them."""
 
 # What the machine's user has set is nothing to a test.
 os.environ["VISIL_CONFIG"] = ""
-
-# Many small computations: threads would spend their time waiting for each other.
-torch.set_num_threads(1)
 
 # The same examples in every run, so that a run says something about the change it tests. To look for new ones:
 # VISIL_EXAMPLES=new make test
@@ -27,3 +27,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that wait first, then those with the most tests, so that no long one is left for the end."""
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (item.path.name not in WAITING, -tests[item.path], item.path))
+
+
+def pytest_collection_finish() -> None:
+    """Where tests are run, which is not where they are handed out."""
+    gc.freeze()
+    gc.enable()
+    import torch
+
+    # Many small computations: threads would spend their time waiting for each other.
+    torch.set_num_threads(1)
+
+
+def pytest_sessionfinish() -> None:
+    """One last look for what was not closed; a process that ends need not look through everything again."""
+    gc.collect()
+    gc.freeze()

@@ -48,7 +48,7 @@ class TwoNodes:
 
     def close(self) -> None:
         """End both."""
-        self._made.shutdown()  # type: ignore[no-untyped-call]
+        self._made.shutdown()
 
 
 @contextmanager

@@ -22,8 +22,8 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
@@ -134,6 +134,20 @@ class Workers:
         self._starting.join()
 
 
+@contextmanager
+def lasting() -> Iterator[None]:
+    """What is imported here stays, and is never looked through for garbage.
+
+    torch makes half a million objects: looking through them takes a tenth of its import, and more at every later time.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def send_handle(connection: Connection, handle: int) -> None:
     """An open file for who is at the other end, who is waiting for it (:func:`receive_handle`)."""
     if sys.platform != "linux":
@@ -189,11 +203,11 @@ def main() -> None:
         raise NotImplementedError(NOT_HERE)
     control = socket.socket(fileno=int(sys.argv[1]))
     (length,) = struct.unpack("!Q", _exactly(control, 8))
-    service: Service = pickle.loads(_exactly(control, length))
-    service.prepare()
+    with lasting():
+        service: Service = pickle.loads(_exactly(control, length))
+        service.prepare()
     os.chdir(sys.argv[2])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end are not waited for
-    gc.freeze()  # what is there stays, and the collector of a worker need not touch it
     control.sendall(b"R")
     while True:
         message, handles, *_ = socket.recv_fds(control, 1, 1)

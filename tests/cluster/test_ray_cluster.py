@@ -104,7 +104,7 @@ def nodes() -> Iterator[Nodes]:
             made.add()
             yield made
         finally:
-            made.made.shutdown()  # type: ignore[no-untyped-call]
+            made.made.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -288,7 +288,7 @@ def test_scores_of_a_cluster_are_those_of_one_machine(cluster: Cluster, local: P
     from ray import cloudpickle
 
     # Nodes do not have the tests.
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with visil.Index(local) as index:
         known = {os.path.basename(video.path): video.id for video in index.catalogue.videos()}
         names = sorted(known)

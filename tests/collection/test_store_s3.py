@@ -11,18 +11,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-pytest.importorskip("s3fs", reason="needs the extra visil[store]")
-moto_server = pytest.importorskip("moto.server", reason="moto[server] is the S3 server of these tests")
-loaders = pytest.importorskip("botocore.loaders")
-
-from collection.conftest import Command  # noqa: E402
-from collection.faulty_proxy import Fault, FaultyProxy  # noqa: E402
-from collection.inside import part, remote  # noqa: E402
-from collection.stored import features, fill, identity, put  # noqa: E402
-from synthetic import write_video  # noqa: E402
-from visil.collection import Index  # noqa: E402
-from visil.collection.remote_objects import Objects, Patience, StoreError  # noqa: E402
-from visil.compare.visil import ViSiL  # noqa: E402
+from collection.conftest import Command
+from collection.faulty_proxy import Fault, FaultyProxy
+from collection.inside import part, remote
+from collection.stored import features, fill, identity, put
+from synthetic import write_video
+from visil.collection import Index
+from visil.collection.remote_objects import Objects, Patience, StoreError
+from visil.compare.visil import ViSiL
 
 URL = "s3://bucket/some/all.visil"
 SECRET = "not-to-be-seen"
@@ -34,8 +30,11 @@ SHORT = Patience(answer_s=1.0, total_s=2.0, first_pause_s=0.02)
 @pytest.fixture(scope="module")
 def whole_proxy(tmp_path_factory: pytest.TempPathFactory, model: ViSiL) -> Iterator[FaultyProxy]:
     """A server with six videos, behind a proxy."""
+    pytest.importorskip("s3fs", reason="needs the extra visil[store]")
+    server = pytest.importorskip("moto.server", reason="moto[server] is the S3 server of these tests")
+    loaders = pytest.importorskip("botocore.loaders")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    moto = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
     proxy = FaultyProxy(moto.get_host_and_port()[1])
     with pytest.MonkeyPatch.context() as patch:

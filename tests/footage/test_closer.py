@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,22 @@ from visil.video.sound import BLOCKS, read_sound
 FPS = 8
 SECONDS = 5
 SIZE = (216, 288)
-FILM = list(moving_scene(1, SECONDS, FPS, SIZE, shot=2.0))
-ROOM = enlarged(watched(1, 3, busy=0.0), 3)
 SLIDES = [np.full((*SIZE, 3), 225, np.uint8)] * 24
-FIRST_SHOTS = enlarged(shots(7, 3), 3)
+
+
+@cache
+def film() -> Frames:
+    return list(moving_scene(1, SECONDS, FPS, SIZE, shot=2.0))
+
+
+@cache
+def room() -> Frames:
+    return enlarged(watched(1, 3, busy=0.0), 3)
+
+
+@cache
+def first_shots() -> Frames:
+    return enlarged(shots(7, 3), 3)
 
 
 def words(
@@ -71,22 +84,25 @@ def walking(frames: Frames, seed: int) -> Frames:
 
 
 KEPT: dict[str, tuple[Callable[[], Frames], Callable[[], Frames]]] = {
-    "a station's logo": (lambda: words(FILM, "CH 5", 0.5, at=(240, 8), size=6), lambda: FILM),
+    "a station's logo": (lambda: words(film(), "CH 5", 0.5, at=(240, 8), size=6), film),
     "one number of a slide": (
-        lambda: FILM[:16] + words(SLIDES, "revenue in 2019: 14.2", 0.7),
-        lambda: FILM[:16] + words(SLIDES, "revenue in 2020: 37.8", 0.7),
+        lambda: film()[:16] + words(SLIDES, "revenue in 2019: 14.2", 0.7),
+        lambda: film()[:16] + words(SLIDES, "revenue in 2020: 37.8", 0.7),
     ),
     "a camera at other times after one opening": (
-        lambda: FIRST_SHOTS + walking(ROOM, 1),
-        lambda: FIRST_SHOTS + walking(ROOM, 2),
+        lambda: first_shots() + walking(room(), 1),
+        lambda: first_shots() + walking(room(), 2),
     ),
     "a camera whose clock shows another time": (
-        lambda: FIRST_SHOTS + words(ROOM, "12:41:07", 0.8),
-        lambda: FIRST_SHOTS + words(ROOM, "09:58:33", 0.8),
+        lambda: first_shots() + words(room(), "12:41:07", 0.8),
+        lambda: first_shots() + words(room(), "09:58:33", 0.8),
     ),
-    "exchanged colours": (lambda: [in_colours(frame, (0, 2, 1)) for frame in FILM], lambda: FILM),
-    "a tint": (lambda: [tinted(frame) for frame in FILM], lambda: FILM),
-    "what is seen at night": (lambda: FILM + night(5), lambda: FILM + [np.zeros_like(FILM[0])] * 2 * FPS),
+    "exchanged colours": (lambda: [in_colours(frame, (0, 2, 1)) for frame in film()], film),
+    "a tint": (lambda: [tinted(frame) for frame in film()], film),
+    "what is seen at night": (
+        lambda: film() + night(5),
+        lambda: film() + [np.zeros_like(film()[0])] * 2 * FPS,
+    ),
 }
 
 
@@ -109,7 +125,7 @@ def test_what_only_a_closer_look_tells_apart_is_kept(kind: str, tmp_path: Path) 
 
 
 def test_a_worse_copy_is_the_same_at_a_closer_look(tmp_path: Path) -> None:
-    found = proved(tmp_path, enlarged(FILM, 0.5), FILM, one_options={"crf": "32"})
+    found = proved(tmp_path, enlarged(film(), 0.5), film(), one_options={"crf": "32"})
     assert found.first_in_second.whole
     assert found.finer.which == "second"
     assert found.finer.clearly
@@ -141,7 +157,7 @@ def tune(seed: int, seconds: float = SECONDS) -> NDArray[np.float32]:
 def test_a_file_that_sounds_different_is_missed(
     mine: NDArray[np.float32] | bool, theirs: NDArray[np.float32] | bool, only: str | None, tmp_path: Path
 ) -> None:
-    small = [frame[::3, ::3] for frame in FILM]
+    small = [frame[::3, ::3] for frame in film()]
     found = proved(tmp_path, small, small, one_sound=mine, two_sound=theirs, two_options={"crf": "24"})
     assert found.first_in_second.whole
     assert found.first_only == only
@@ -151,7 +167,7 @@ def test_sound_is_measured_by_pitch_and_from_the_first_picture_on(tmp_path: Path
     tone = np.sin(2 * np.pi * 850 * np.arange(2 * 48000) / 48000).astype(np.float32)
     tone[:48000] = 0
     (bands,) = read_sound(
-        write_video(tmp_path / "tone.mp4", [frame[::3, ::3] for frame in FILM[:16]], FPS, sound=tone)
+        write_video(tmp_path / "tone.mp4", [frame[::3, ::3] for frame in film()[:16]], FPS, sound=tone)
     )
     assert len(bands) == pytest.approx(2 * BLOCKS, abs=1)
     assert bands[: BLOCKS - 1].max() < -50
@@ -162,7 +178,7 @@ def test_sound_is_measured_by_pitch_and_from_the_first_picture_on(tmp_path: Path
 
 def test_fewer_frames_a_second_are_missed(tmp_path: Path) -> None:
     times = np.arange(SECONDS * 30) / 30
-    smooth = [FILM[int(time * FPS)][::3, ::3] for time in times]
+    smooth = [film()[int(time * FPS)][::3, ::3] for time in times]
     fewer = [frame for number, frame in enumerate(smooth) if number % 5]
     found = proved(tmp_path, smooth, fewer, one_fps=30, two_fps=24)
     assert found.first_only == "has 30 frames a second"

@@ -31,7 +31,9 @@ from visil.onnx import export_onnx
 from visil.onnx.graphs import Similarity, _along, repeated
 from visil.video import Sampling
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra visil[onnx]")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime") is None, reason="needs the extra visil[onnx]"
+)
 
 SMALL = Sampling(resize=72, crop=64)
 LITE = {"backbone": "efficientnet-lite0", "dim": 32, "sampling": SMALL}
@@ -64,6 +66,8 @@ def random_model(config: ViSiLConfig) -> ViSiL:
 
 
 def runner(file: Path) -> Callable[..., list[NDArray[Any]]]:
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(os.fspath(file), options, providers=["CPUExecutionProvider"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -142,17 +142,13 @@ def choose_device(device: str | None, precision: str | None = None) -> None:
 
 
 def import_torch() -> None:
-    """torch, once it is known that something is to be computed, without looking for garbage meanwhile.
+    """torch, once it is known that something is to be computed."""
+    if "torch" in sys.modules:
+        return
+    from visil.processes import lasting
 
-    Its import makes half a million objects, all of which stay: looking through them takes a tenth of the time.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with lasting():
         import torch  # noqa: F401
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def numbers(name: str, text: str, kind: type[Number]) -> list[Number]:

@@ -151,7 +151,7 @@ def _check_address(address: str) -> None:
         # Ray itself takes these for the machine's outward address, and would look there for minutes.
         import ray.util
 
-        outward = str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+        outward = str(ray.util.get_node_ip_address())
         _check_answer(f"{outward}:{port}, which is what Ray makes of {address}", outward, int(port))
 
 

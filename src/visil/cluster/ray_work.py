@@ -264,4 +264,4 @@ def _as_row(found: Look) -> Row:
 def _node() -> str:
     import ray
 
-    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+    return str(ray.util.get_node_ip_address())

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.errors import VisilError
-from visil.processes import environment, python
+from visil.processes import environment, lasting, python
 from visil.web.child import APART
 from visil.web.decoder import own_output
 from visil.web.settings import MIB, Limits
@@ -309,7 +309,8 @@ def main() -> None:
             answers.write(json.dumps(message).encode() + b"\n")
             answers.flush()
 
-    from visil.web.tasks import Tasks  # torch and all
+    with lasting():
+        from visil.web.tasks import Tasks  # torch and all
 
     engine = Engine(lambda: Tasks(Path(folder), Path(state), json.loads(limits), int(threads)), send)
     for line in sys.stdin.buffer:
