@@ -398,3 +398,17 @@ def test_a_video_removed_by_another_process_while_its_copy_is_added(
     monkeypatch.setattr(empty.catalogue, "has", has)
     assert counts(empty.add(copy, workers=1)) == (1, 0, 0)
     assert [v.path for v in empty.catalogue.videos()] == [str(copy)]
+
+
+def test_what_was_not_the_files_fault_is_tried_again(
+    empty: visil.Index, videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprised(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    film = videos / "copies" / "cat.mp4"
+    with monkeypatch.context() as patch:
+        patch.setattr(adding.AddRecipe, "read", surprised)
+        ((_, reason),) = empty.add(film).failed
+    assert reason == "could not be read (ZeroDivisionError: a bug)"
+    assert empty.add(film).added == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -201,6 +203,44 @@ def test_other_animated_images_are_videos(tmp_path: Path, name: str) -> None:
     assert read_stamps(frames_at(path, [2.2, 0.6], height=192), resize=192) == [2, 1]
     assert probe(path).fps == stream.info.fps
     assert read_stamps(np.stack(samples_at(path, [4.5], Sampling()))) == [5]
+
+
+BESIDE_A_VIDEO = """
+import sys, threading
+ready, begun, other = (threading.Event() for _ in range(3))
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "av._core":  # PyAV is begun
+            begun.set()
+            other.wait(1)
+        elif name.startswith("av.") and threading.current_thread() is thread:
+            other.set()
+
+def read():
+    from PIL import Image, WebPImagePlugin
+    from visil.video import animations, stream_frames
+    ready.set()
+    begun.wait()
+    with stream_frames(sys.argv[1]) as stream:
+        print(sum(map(len, stream)))
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=read)
+thread.start()
+ready.wait()
+import av
+thread.join()
+"""
+"""Reads an animation while another thread has PyAV half imported, as reading a video does."""
+
+
+def test_an_animation_beside_a_video_in_another_thread(tmp_path: Path) -> None:
+    first, *others = [Image.fromarray(image) for image in stamped_frames(3, SIZE)]
+    first.save(tmp_path / "moving.webp", save_all=True, append_images=others, duration=1000)
+    words = [sys.executable, "-c", BESIDE_A_VIDEO, str(tmp_path / "moving.webp")]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
 
 def test_a_damaged_animation(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from visil.collection.extraction import extract
 from visil.collection.identity import Stamp, content_id
 from visil.collection.intake import NO_STAMP, Facts, Failed, Intake, Job, Known
 from visil.collection.recipe import READ, ByKind, Embedder, Settled
-from visil.collection.worker import Crashed
+from visil.collection.worker import Unforeseen
 from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.errors import VideoError
@@ -165,7 +165,7 @@ class _Adding:
         self.intake.finish(job, facts)
 
     def fail(self, path: Path, job: Job | None, error: VideoError) -> None:
-        if isinstance(error, Crashed):  # with more memory, it may be read the next time
+        if isinstance(error, Unforeseen):
             self.intake.settle(Failed(path, NO_STAMP, error.reason, job))
         else:
             self.intake.settle(Failed.of(path, error.reason, job))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from visil.collection.recipe import NOTHING, Recipe, Settled, Task
-from visil.collection.worker import Embedded, Ended, Lent, Sealed, Worker
+from visil.collection.worker import Embedded, Ended, Lent, Sealed, Unforeseen, Worker
 from visil.errors import VideoError, VisilError
 from visil.video import Frames
 
@@ -200,8 +200,7 @@ class Reading:
         except VisilError as error:
             self.tell(Broken(error))
         except Exception as error:
-            reason = f"could not be read ({type(error).__name__}: {error})"
-            self.tell(Failed(item, claim, VideoError(str(item), reason)))
+            self.tell(Failed(item, claim, Unforeseen.of(str(item), error)))
 
 
 # ---------------------------------------------------------------------- readers

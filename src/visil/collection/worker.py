@@ -34,7 +34,16 @@ GRACE_S = 10.0
 """Seconds that a worker has to put its things away when a run is stopped."""
 
 
-class Crashed(VideoError):
+class Unforeseen(VideoError):
+    """A video whose extraction failed for what may not be its fault: it is tried again the next time."""
+
+    @classmethod
+    def of(cls, path: str, error: Exception) -> Unforeseen:
+        """Of an error that no file should set off."""
+        return cls(path, f"could not be read ({type(error).__name__}: {error})")
+
+
+class Crashed(Unforeseen):
     """A video whose extraction ended the worker: the decoder crashed, or the system had no memory left."""
 
     def __init__(self, path: str) -> None:
@@ -289,7 +298,7 @@ class _Process:
             discard(task)
             raise
         except Exception as error:
-            answer = Failed(VideoError(task.name, f"could not be read ({type(error).__name__}: {error})"))
+            answer = Failed(Unforeseen.of(task.name, error))
         discard(task)
         return self.connection.send(answer)
 

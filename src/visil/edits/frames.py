@@ -218,7 +218,7 @@ def recode(
 def _through_codec(
     frames: Iterable[Image], fps: float, bit_rate: int | None, options: dict[str, str]
 ) -> Iterator[Image]:
-    from av.codec import CodecContext
+    import av  # all of it, as in visil.video.pictures
     from av.video.codeccontext import VideoCodecContext
 
     from visil.video.writer import CODEC, peek, set_up, video_frames
@@ -226,7 +226,7 @@ def _through_codec(
     first, frames = peek(frames)
     rate = Fraction(fps).limit_denominator(1001)
     size = (first.shape[1], first.shape[0])
-    encoder, decoder = CodecContext.create(CODEC, "w"), CodecContext.create("h264", "r")
+    encoder, decoder = av.CodecContext.create(CODEC, "w"), av.CodecContext.create("h264", "r")
     assert isinstance(encoder, VideoCodecContext)
     assert isinstance(decoder, VideoCodecContext)
     set_up(encoder, size, rate, threads=1)  # with more, what a limited bit rate gives is left to chance

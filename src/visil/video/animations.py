@@ -67,7 +67,7 @@ class Animation:
 
     def frames(self) -> Iterator[TimedFrame]:
         """All pictures in order, as far as they can be read; a :class:`VideoError` where not even the first can."""
-        from av.video.frame import VideoFrame
+        import av
         from PIL import Image as pillow
 
         stamp = 0.0
@@ -82,7 +82,7 @@ class Animation:
                     self.damaged = len(self._held) - number
                     return
                 time = self.clock.tick(stamp, held)
-                yield TimedFrame(VideoFrame.from_ndarray(picture, format="rgb24"), time)
+                yield TimedFrame(av.VideoFrame.from_ndarray(picture, format="rgb24"), time)
                 stamp += held
 
 

@@ -148,6 +148,8 @@ class Converter:
 
     def __init__(self, pixel_aspect: Fraction | None) -> None:
         """``pixel_aspect`` is what the stream declares."""
+        # All of it first: where two threads import parts of PyAV, each may wait for what the other has begun.
+        import av  # noqa: F401
         from av.video.reformatter import VideoReformatter
 
         self.pixel_aspect = believable_pixel_aspect(pixel_aspect)
