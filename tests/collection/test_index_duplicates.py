@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+import torch
 
 import visil
 from visil.collection import Group
+from visil.collection.recent_features import RecentFeatures
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 
@@ -191,3 +195,27 @@ def test_identical_files_against_references(
     index.add(videos / "alone", reference=True)
     (group,) = index.duplicates(new_against_references=True)
     assert group.copies == {group.keep: twins["alone/retina.mp4"]}
+
+
+class _OnDevice(torch.Tensor):
+    """A tensor as on a GPU: NumPy sees it only once it was brought back; whatever is made of it is there too."""
+
+    def numpy(self, *, force: bool = False) -> NoReturn:  # noqa: ARG002
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    def cpu(self) -> torch.Tensor:  # type: ignore[override]
+        return self.as_subclass(torch.Tensor)
+
+
+def test_features_kept_on_a_gpu_are_brought_back_for_numpy(
+    index: visil.Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = index.find_duplicates(0.0)
+    keep = RecentFeatures._keep
+
+    def kept(self: RecentFeatures, video: str, features: visil.VideoFeatures) -> visil.VideoFeatures:
+        features = replace(features, vectors=features.vectors.as_subclass(_OnDevice))
+        return keep(self, video, features)
+
+    monkeypatch.setattr(RecentFeatures, "_keep", kept)
+    assert index.find_duplicates(0.0) == expected

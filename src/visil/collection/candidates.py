@@ -62,7 +62,7 @@ def frame_vectors(video: VideoFeatures) -> NDArray[np.float32]:
 
     # Piece by piece: of a long video all regions at once, in single precision, would take more than anything before.
     means = torch.cat([piece.float().mean(dim=1) for piece in video.vectors.split(PIECE)])
-    return normalize(means if video.blank is None else means[~video.blank], dim=1).numpy()
+    return normalize(means if video.blank is None else means[~video.blank], dim=1).cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Probes:
             return cls(whole, frames)
         chosen = np.linspace(0, len(whole) * regions - 1, room).round().astype(np.int64)
         flat = shown.flatten(0, 1)[torch.from_numpy(chosen)].float()
-        parts = torch.nn.functional.normalize(flat, dim=1).numpy()
+        parts = torch.nn.functional.normalize(flat, dim=1).cpu().numpy()
         return cls(np.concatenate([whole, parts]), np.concatenate([frames, chosen // regions]))
 
 
