@@ -34,6 +34,7 @@ from visil.cli.commands import Commands
 from visil.cli.verbosity import logged_to_console
 from visil.errors import VisilError
 from visil.heap import bound_arenas
+from visil.waiting import wait_asleep
 
 app = Commands(
     name="visil",
@@ -82,6 +83,7 @@ def _root(
 ) -> None:
     """Options of every command."""
     bound_arenas()
+    wait_asleep()
 
 
 def main() -> NoReturn:
