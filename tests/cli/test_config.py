@@ -131,6 +131,7 @@ def test_the_users_folder_is_where_the_system_has_it(
     ("text", "said"),
     [
         ("kk = 3", "kk: there is no such option; k is one"),
+        ("[compare]\nno-refine = true", "compare.no-refine: there is no such option; write refine = false"),
         ("min_confidence = 0.3", "min_confidence: there is no such option; min-confidence is one"),
         ("[serach]\nk = 3", "serach: there is no such command; search is one"),
         ("[search]\nframes = 3", "search.frames: there is no such option"),

@@ -383,6 +383,16 @@ def test_undo_leaves_alone_what_is_there_now(
     assert (films / "cat.mp4").is_file()
 
 
+def test_without_a_trash_another_way_is_named(
+    index: visil.Index, plan: Path, films: Path, home: Path, run: Command
+) -> None:
+    shutil.rmtree(home)
+    done = run("apply", index.folder, plan, "--yes")
+    assert done.status == 1
+    assert "cannot be put into the trash (no such file or directory); --how move --to FOLDER" in done.err
+    assert (films / "cut.mp4").is_file()
+
+
 def test_what_is_no_longer_in_the_trash_is_said(
     index: visil.Index, plan: Path, films: Path, home: Path, run: Command
 ) -> None:

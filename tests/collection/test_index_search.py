@@ -91,6 +91,7 @@ def test_hits_are_exported(folder: Path, videos: Path, tmp_path: Path, run: Comm
     assert json.loads(lines.read_text("utf-8").splitlines()[0])["query"] == str(query)
     both = run("search", folder, query, videos / "inside" / "long.mp4", "--export", edl)
     assert "an .edl file is about one query, not 2" in both.err
+    assert both.out == "", "before the work"
 
 
 def test_a_folder_of_videos_is_a_query_for_each(

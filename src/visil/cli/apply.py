@@ -196,4 +196,6 @@ def _tell_undone(result: Undone, yes: bool, as_json: bool) -> None:
         + ("" if yes else "; nothing was done: add --yes to do it")
     )
     if yes and result.to_add:
-        say(f"{counted(len(result.to_add), 'file')} to add to the collection again: visil add")
+        say(f"{counted(len(result.to_add), 'file')} to add to the collection again with visil add:")
+        for path in result.to_add:
+            say(f"  {printable(path)}")

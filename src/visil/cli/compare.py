@@ -75,11 +75,11 @@ def compare(
 
         check_plot_path(plot)
         check_folder(plot)
-    check_exports(export)
     from visil.collection.discover import videos_named
     from visil.video import probe
 
     queries, targets = videos_named(query), videos_named(target)
+    check_exports(export, len(queries))
     single = (queries, targets) == ([query], [target])
     if single:
         for video in (query, target):

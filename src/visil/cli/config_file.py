@@ -155,6 +155,8 @@ def _settings(
 def _unknown(place: Place, key: Name, known: set[str], what: str) -> UsageError:
     near = get_close_matches(key[-1].replace("_", "-"), known, n=1)
     hint = f"; {near[0]} is one" if near else ""
+    if (turned_off := key[-1].removeprefix("no-")) in known:
+        hint = f"; write {turned_off} = false"
     return _wrong(place, ".".join(key), f"there is no such {what}{hint}")
 
 

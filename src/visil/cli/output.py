@@ -48,13 +48,13 @@ def print_json(document: Any, *, indent: int | None = None) -> None:
     sys.stdout.write("\n")
 
 
-def check_exports(files: Sequence[Path] | None) -> None:
-    """Find out before the work that what was found cannot be written to one of ``files``."""
+def check_exports(files: Sequence[Path] | None, queries: int = 1) -> None:
+    """Find out before the work that what was found for so many queries cannot be written to one of ``files``."""
     if files:
         from visil.report.exports import check_export
 
         for file in files:
-            check_export(file)
+            check_export(file, queries)
 
 
 def write_exports(relations: Sequence[Relation], files: Sequence[Path] | None) -> None:

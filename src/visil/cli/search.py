@@ -73,7 +73,7 @@ def search(
 
     named = [video for query in queries for video in videos_named(query)]
     verdicts = {one.value for one in verdict} if verdict else None
-    check_exports(export)
+    check_exports(export, len(named))
     answers: list[dict[str, object]] = []
     failed: list[str] = []
     relations: list[Relation] = []

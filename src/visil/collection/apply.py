@@ -125,7 +125,7 @@ def _known(index: Index, path: str, name: str) -> str:
     """The video that a file holds; it must be there, and hold what it held when it was added."""
     known = index.catalogue.file(path)
     if known is None:
-        raise Uncertain(f"{name} is not in the collection")
+        raise Uncertain(f"{name} is not in the collection; add it, and make the plan again")
     video, stamp = known
     state = look(path, stamp, video).state
     if state == "missing":

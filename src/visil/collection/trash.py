@@ -9,12 +9,19 @@ from configparser import ConfigParser, Error
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
+from visil.errors import VisilError, os_reason
+
 
 def to_trash(path: str) -> None:
-    """Put a file into the trash; an OSError where there is none, or it may not be used."""
+    """Put a file into the trash; an error where there is none, or it may not be used."""
     from send2trash import send2trash
 
-    send2trash(path)
+    try:
+        send2trash(path)
+    except OSError as error:
+        raise VisilError(
+            f"cannot be put into the trash ({os_reason(error)}); --how move --to FOLDER needs none"
+        ) from error
 
 
 def in_trash(path: str) -> list[Path]:

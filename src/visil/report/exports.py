@@ -23,8 +23,8 @@ COLUMNS = (
 )
 
 
-def check_export(path: str | os.PathLike[str]) -> None:
-    """Find out before the work, not after it, that a file cannot be written."""
+def check_export(path: str | os.PathLike[str], queries: int = 1) -> None:
+    """Find out before the work, not after it, that a file about so many queries cannot be written."""
     ending = Path(path).suffix.lower()
     if ending not in FORMATS:
         raise UsageError(f"{_shown(path)}: an export ends in {', '.join(FORMATS)}")
@@ -32,13 +32,17 @@ def check_export(path: str | os.PathLike[str]) -> None:
         raise UsageError(
             f"{_shown(path)}: that needs OpenTimelineIO, not installed here: pip install 'visil[otio]'"
         )
+    if queries > 1 and ending in (".edl", ".srt"):
+        raise UsageError(
+            f"{_shown(path)}: an {ending} file is about one query, not {queries}: use .otio, .csv or .jsonl"
+        )
     if not Path(path).parent.is_dir():
         raise UsageError(f"{_shown(path)}: cannot be written: its folder does not exist")
 
 
 def export(relations: Sequence[Relation], path: str | os.PathLike[str]) -> None:
     """Write what was found: all of it as JSON Lines, its shared stretches as anything else."""
-    check_export(path)
+    check_export(path, len(by_query(relations)))
     text = FORMATS[Path(path).suffix.lower()](relations)
     with replacing(path) as fresh:
         fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -65,12 +69,7 @@ def _of_one_query(
     """Lines that are one query's timeline; none where it shares nothing."""
 
     def text(relations: Sequence[Relation]) -> str:
-        queries = by_query(relations)
-        if len(queries) > 1:
-            raise UsageError(
-                f"an .{write.__name__} file is about one query, not {len(queries)}: use .otio, .csv or .jsonl"
-            )
-        return "".join(f"{line}\n" for some in queries.values() for line in write(some))
+        return "".join(f"{line}\n" for some in by_query(relations).values() for line in write(some))
 
     return text
 
