@@ -13,6 +13,19 @@ gc.disable()
 WAITING = ("test_ray_cluster.py", "test_page.py")
 """Files whose tests mostly wait, for Ray's nodes and for a browser: they begin first, and others run beside them."""
 
+LONG = (
+    *(
+        "test_reproduce.py",
+        "test_cli.py",
+        "test_onnx.py",
+        "test_cli_train.py",
+        "test_extraction.py",
+        "test_trainer.py",
+    ),
+    *("test_hostile.py", "test_frames.py", "test_official.py", "test_match_figure.py", "test_store_s3.py"),
+)
+"""Files that compute for ten seconds or more: next, so that none of them is left for the end."""
+
 # What the machine's user has set is nothing to a test.
 os.environ["VISIL_CONFIG"] = ""
 
@@ -24,9 +37,10 @@ settings.load_profile(os.environ.get("VISIL_EXAMPLES", "same"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that wait first, then those with the most tests, so that no long one is left for the end."""
+    """Files that wait first, then long ones, then those with the most tests."""
     tests = Counter(item.path for item in items)
-    items.sort(key=lambda item: (item.path.name not in WAITING, -tests[item.path], item.path))
+    first = {name: place for place, name in enumerate((*WAITING, *LONG))}
+    items.sort(key=lambda item: (first.get(item.path.name, len(first)), -tests[item.path], item.path))
 
 
 def pytest_collection_finish() -> None:

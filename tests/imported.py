@@ -7,6 +7,7 @@ processes may not write, and would compile everything anew each time.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pkgutil
@@ -26,6 +27,7 @@ OTHERS = """
 
 def main() -> None:
     """What is not installed, or not for this system, is passed over: the tests say what they need."""
+    gc.disable()  # nothing of this is garbage
     ours = [module.name for module in pkgutil.walk_packages(visil.__path__, "visil.")]
     for name in [*ours, *OTHERS.split()]:
         if name == "visil.__main__":

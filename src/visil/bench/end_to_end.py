@@ -33,8 +33,7 @@ from visil.collection.extraction import extract
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.recipe import ByKind
 from visil.errors import FileError, UsageError, VideoError, VisilError
-from visil.kernels.cores import usable_cores
-from visil.processes import NEUTRAL, environment, python
+from visil.processes import NEUTRAL, environment, python, usable_cores
 from visil.video import Frames
 
 if TYPE_CHECKING:

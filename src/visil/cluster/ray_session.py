@@ -199,7 +199,7 @@ def _versions(text: str) -> str:
 
 
 def _start(ray: Any, folder: str, workers: int | None) -> None:
-    from visil.kernels.cores import usable_cores
+    from visil.processes import usable_cores
 
     try:
         with _no_chatter(), chdir(NEUTRAL):  # Ray's processes look for modules where it is started

@@ -22,7 +22,6 @@ from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, IndexFolderError, UsageError, VideoError
 from visil.files import make_folder
-from visil.kernels.cores import usable_cores
 from visil.model.backbones import backbone_spec
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
@@ -37,6 +36,7 @@ from visil.paper.feature_kinds import (
     split_kind,
 )
 from visil.paper.videos import Videos
+from visil.processes import usable_cores
 from visil.progress import Counted
 from visil.training.sampled_frames import SampledFrames
 from visil.video import Frames, probe

@@ -12,12 +12,12 @@ import numpy as np
 
 from visil.evaluation.predictions import write_predictions
 from visil.evaluation.streaming import ByKind, Passer, ScoreLog, Streamed, stream_scores
-from visil.kernels.cores import usable_cores
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.lbow import LBoW
 from visil.paper.baselines.system import ComparedSystem
 from visil.paper.feature_bank import AllKinds, FeatureBank, NamedVideo
 from visil.paper.feature_kinds import split_kind
+from visil.processes import usable_cores
 from visil.progress import Counted
 from visil.training.lbow import Bag
 

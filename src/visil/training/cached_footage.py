@@ -23,7 +23,7 @@ from torch import Tensor
 from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.errors import FileError, UsageError, VideoError, printable
 from visil.files import make_folder, replacing
-from visil.kernels.cores import usable_cores
+from visil.processes import usable_cores
 from visil.progress import Counted
 from visil.video import Sampling, stream_frames
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import FileError, UsageError, VideoError, os_reason
-from visil.kernels.cores import usable_cores
 from visil.matching.blank import GROUND_SHARE, blank_frames
+from visil.processes import usable_cores
 from visil.progress import Counted
 from visil.video import Sampling
 from visil.video.container import is_image_path

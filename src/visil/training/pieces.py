@@ -19,8 +19,8 @@ from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.edits.clips import Composite, Heavy, Mild
-from visil.kernels.cores import usable_cores
 from visil.matching.blank import GROUND_LEFT_TO_READER, blank_frames
+from visil.processes import usable_cores
 from visil.training.footage import Footage
 from visil.training.frame_bank import small_pictures
 
