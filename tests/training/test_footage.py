@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,12 @@ import torch
 from PIL import Image
 
 from synthetic import moving_scene, write_video
-from visil.errors import FileError, UsageError
-from visil.training import cached_footage
+from visil.collection.identity import stamp_of
+from visil.errors import FileError, UsageError, VideoError
+from visil.processes import available
+from visil.training import stored_frames
 from visil.training.cached_footage import CachedFootage
+from visil.training.decoders import Decoders
 from visil.training.footage import ArrayFootage
 from visil.video import Sampling, read_frames
 
@@ -72,7 +77,7 @@ def test_a_second_run_decodes_nothing_even_when_files_were_moved(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a video was decoded")
 
-    monkeypatch.setattr(cached_footage, "stream_frames", never)
+    monkeypatch.setattr(stored_frames, "stream_frames", never)
     second = CachedFootage(tmp_path / "elsewhere", tmp_path / "cache", SAMPLING)
     assert second.decoded == 0
     assert second.failed == []
@@ -100,6 +105,29 @@ def test_unreadable_videos_are_left_out_and_named(videos: Path, tmp_path: Path) 
     assert all(reason for _, reason in footage.failed)
     assert [(done, total) for done, total, _ in told] == [(i, 6) for i in range(1, 7)]
     assert {path for *_, path in told} == {*footage.names, *(path for path, _ in footage.failed)}
+
+
+@pytest.mark.skipif(not available(), reason="worker processes need Linux")
+def test_processes_store_what_this_one_would_and_one_that_ends_costs_one_video(
+    videos: Path, tmp_path: Path
+) -> None:
+    video, broken, made = videos / "b.mp4", tmp_path / "broken.mp4", tmp_path / "by a process"
+    broken.write_bytes(b"no video at all" * 100)
+    times = stored_frames.write_frames(video, tmp_path / "here", SAMPLING, stamp_of(video))
+    with Decoders(SAMPLING, 3, 3) as decoders:
+        workers = decoders._workers
+        assert workers is not None
+        assert workers.ready.wait(60)
+        assert decoders.decode(video, made, stamp_of(video)).tolist() == times.tolist()
+        assert made.read_bytes() == (tmp_path / "here").read_bytes()
+        with pytest.raises(VideoError, match=r"broken\.mp4"):
+            decoders.decode(broken, tmp_path / "none", stamp_of(broken))
+        forker = workers._process.pid
+        (child,) = Path(f"/proc/{forker}/task/{forker}/children").read_text().split()
+        os.kill(int(child), signal.SIGKILL)
+        with pytest.raises(VideoError, match="ended the process"):
+            decoders.decode(video, made, stamp_of(video))
+        assert decoders.decode(video, made, stamp_of(video)).tolist() == times.tolist()
 
 
 def test_the_same_bytes_are_one_video(videos: Path, tmp_path: Path) -> None:
