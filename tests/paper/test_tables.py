@@ -20,7 +20,7 @@ from visil.paper.experiment import Experiment, Unavailable
 from visil.paper.feature_kinds import FeatureMaker
 from visil.paper.output import save_figure, to_csv, to_figure, to_markdown
 from visil.paper.reproduce import NAMES, chosen_names
-from visil.paper.tables import TABLES, MadeRow, MadeTable, flat, make_table
+from visil.paper.tables import TABLES, MadeRow, MadeTable, flat, make_table, rows_of
 
 MADE = MadeTable(
     "table-3",
@@ -104,6 +104,7 @@ def test_rows_that_cannot_be_made_say_why(experiment: Experiment) -> None:
         experiment.predictions("DML", "i3d")
     with pytest.raises(UsageError, match=r"unknown system 'MACK'.*MAC, MAC \+PCA"):
         make_table("table-2", experiment, ["MACK"])
+    assert [row.label for row in rows_of("table-4", experiment.setup, ["without L_reg"])] == ["without L_reg"]
 
 
 def test_every_name_of_the_registry_is_in_the_table_of_systems(experiment: Experiment) -> None:

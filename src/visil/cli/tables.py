@@ -109,6 +109,10 @@ def tables(
     triplets: Annotated[
         int | None, typer.Option(min=1, help="Of each epoch and pool, in place of the recipe's.")
     ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Triplets of one step, in place of the recipe's.")
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate, in place of the recipe's.")] = None,
     values: Annotated[str | None, typer.Option(help="Of a curve, such as 0.25,0.5,1.")] = None,
     pictures: Annotated[
         str | None,
@@ -175,6 +179,8 @@ def tables(
         flat=flat,
         epochs=epochs,
         triplets=triplets,
+        batch=batch,
+        lr=lr,
         pictures=pictures,
         seed=seed,
         device=device,
@@ -226,6 +232,8 @@ class _Options:
     flat: bool
     epochs: int | None
     triplets: int | None
+    batch: int | None
+    lr: float | None
     pictures: str
     seed: int
     device: str
@@ -258,8 +266,12 @@ def _setup(options: _Options) -> tuple[Setup, Sampling]:
         str(options.vgg_weights) if options.vgg_weights else None,
         device,
     )
-    given = {"optim": {"epochs": options.epochs}, "data": {"triplets": options.triplets}}
-    settings = {part: own for part, own in given.items() if None not in own.values()}
+    given: dict[str, dict[str, float | None]] = {
+        "optim": {"epochs": options.epochs, "batch": options.batch, "lr": options.lr},
+        "data": {"triplets": options.triplets},
+    }
+    asked = {part: {k: v for k, v in own.items() if v is not None} for part, own in given.items()}
+    settings = {part: own for part, own in asked.items() if own}
     models = {row: load(name, device=str(device)) for row, name in rows.items()}
     built_in = options.dataset is None
     changes = Changes(options.base, options.quick, settings)

@@ -142,7 +142,7 @@ def make_table(name: str, experiment: Experiment, systems: Sequence[str] | None 
 def rows_of(name: str, setup: Setup, systems: Sequence[str] | None = None) -> tuple[RowSpec, ...]:
     """The rows of a table: its own, or ``systems``; those of Table 8 read I3D's features wherever these can be had."""
     if systems:
-        known = setup.names()
+        known = list(dict.fromkeys([*setup.names(), *(row.name for row in TABLES[name].rows)]))
         for one in systems:
             if one not in known:
                 raise UsageError(f"unknown system {one!r}: choose one of {', '.join(known)}")
@@ -189,6 +189,8 @@ def noted(experiment: Experiment) -> str:
     """What is not as in the paper about all rows that learn."""
     said = [_QUICK] if experiment.changes.quick else []
     said += [f"On {experiment.networks.backbone}."] if experiment.networks.backbone != "resnet50" else []
+    changed = [f"{k} {v:g}" for part in experiment.changes.settings.values() for k, v in part.items()]
+    said += [f"Not as the recipes have it: {', '.join(changed)}."] if changed else []
     return " ".join(said)
 
 
