@@ -1,13 +1,35 @@
-"""Run an iterator in a thread of its own, a few items ahead: decoding goes on while the network computes."""
+"""Run an iterator in a thread of its own, or a function in several, a few items ahead: decoding goes on while the
+network computes.
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+Answer = TypeVar("Answer")
+
+
+def in_order(
+    ask: Callable[[T], Answer], source: Iterable[T], threads: int, ahead: int = 1
+) -> Iterator[Answer]:
+    """Answers in the order of the items, up to ``threads`` asked for at the same time."""
+    pool = ThreadPoolExecutor(threads, "visil-ask")
+    waiting: deque[Future[Answer]] = deque()
+    try:
+        for item in source:
+            waiting.append(pool.submit(ask, item))
+            if len(waiting) >= threads * ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _End:

@@ -30,8 +30,6 @@ from visil.paper import numbers, output
 from visil.paper.ablation import CURVES
 from visil.paper.baselines.lamv import LamvTraining
 from visil.paper.baselines.registry import QUICK
-from visil.training import dataset
-from visil.training.hard_negatives import footage_words
 from visil.video import Sampling
 
 PAGE = Path(__file__).parents[2] / "docs" / "reproduce.md"
@@ -152,20 +150,9 @@ def run(given: list[str]) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-WORDS: dict[object, Any] = {}
-
-
-def _words_once(model: Any, footage: Any, *rest: Any, **options: Any) -> Any:
-    """The words of the same videos by the same layers, found for the first training that asks."""
-    key = (tuple(footage.names), model.config.backbone, model.config.stages, model.config.sampling, rest)
-    if key not in WORDS:
-        WORDS[key] = footage_words(model, footage, *rest, **options)
-    return WORDS[key]
-
-
 @pytest.fixture(autouse=True)
 def shortly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learned baselines take a few steps, curves have a few points, pictures are small, words are found once."""
+    """Learned baselines take a few steps, curves have a few points, pictures are small."""
     monkeypatch.setattr(output, "DPI", 60)
     few: dict[str, dict[str, Any]] = {
         "DML": {"triplets": 4, "epochs": 1, "batch": 2},
@@ -174,14 +161,18 @@ def shortly(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name in QUICK:
         monkeypatch.setitem(QUICK, name, few[name.removesuffix("+QE")])
-    monkeypatch.setattr(dataset, "footage_words", _words_once)
     for name, values in {"gamma": (0.5, 1.0), "r": (0.1,), "w": (32, 64)}.items():
         monkeypatch.setitem(CURVES, name, replace(CURVES[name], values=values))
 
 
+def small(places: dict[str, str]) -> list[str]:
+    """Words that make a table quick."""
+    settings = ("--epochs", "1", "--triplets", "1", "--lr", "0.002")
+    return ["--quick", *settings, "--json", "--model", places["SMALL"]]
+
+
 def table(name: str, places: dict[str, str]) -> list[dict[str, Any]]:
-    small = ("--quick", "--epochs", "1", "--triplets", "1", "--lr", "0.002", "--model", places["SMALL"], "--json")
-    out, told = run(arguments(TABLES[name], places, *small))
+    out, told = run(arguments(TABLES[name], places, *small(places)))
     assert told.splitlines()[0] == "recipe paper, quick: a toy, on efficientnet-lite0"
     found: list[dict[str, Any]] = json.loads(out)["tables"]
     assert all(one["quick"] for one in found)
@@ -252,9 +243,8 @@ def test_streamed_scores_are_those_of_stored_features(places: dict[str, str], tm
     """Table 6 in one pass, LBoW's bags among it, against the same rows from features that were stored."""
     (streamed,) = table("table-6", places)
     line = TABLES["table-6"].replace(" --stream", "").replace("--out $OUT", f"--out {tmp_path}")
-    given = ("--quick", "--epochs", "1", "--triplets", "1", "--lr", "0.002", "--model", places["SMALL"], "--json")
     shutil.copytree(Path(places["OUT"]) / "models", tmp_path / "models")
-    (stored,) = json.loads(run(arguments(line, places, *given))[0])["tables"]
+    (stored,) = json.loads(run(arguments(line, places, *small(places)))[0])["tables"]
     assert [row["ours"] for row in streamed["rows"]] == [row["ours"] for row in stored["rows"]]
 
 

@@ -86,7 +86,7 @@ def test_parts_show_their_videos() -> None:
 
 def test_negatives_are_mined_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = toy_config(tmp_path)
-    config = replace(config, data=replace(config.data, words=4))
+    config = replace(config, data=replace(config.data, words=4, cache=str(tmp_path / "frames")))
     data = Split(footage(), footage(8, 100), [pair(0, 1)], [])
     model = toy_model()
     sampler, related = triplet_sampler(config, model, data, Processes(), anew=False)
@@ -102,13 +102,22 @@ def test_negatives_are_mined_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise AssertionError("mined again")
 
     monkeypatch.setattr("visil.training.dataset.footage_words", never)
-    again, _ = triplet_sampler(config, model, data, Processes(), anew=False)
-    assert again.epoch(1) == triplets
+    for out in (tmp_path, tmp_path / "another row"):
+        again, _ = triplet_sampler(replace(config, out=str(out)), model, data, Processes(), anew=False)
+        assert again.epoch(1) == triplets
+    trained = toy_model()
+    assert trained.backbone is not None
+    with torch.no_grad():
+        next(trained.backbone.parameters()).mul_(2)
+    for network, videos in ((trained, data), (model, replace(data, pairs=[pair(0, 2)]))):
+        with pytest.raises(AssertionError, match="mined again"):
+            triplet_sampler(config, network, videos, Processes(), anew=False)
     other = replace(config, data=replace(config.data, words=5))
     for changed, anew in ((config, True), (other, False)):
         with pytest.raises(AssertionError, match="mined again"):
             triplet_sampler(changed, model, data, Processes(), anew=anew)
-    (tmp_path / NEGATIVES).write_text(json.dumps({"key": 3})[:-1])
+    (mined,) = (tmp_path / "frames").glob(NEGATIVES.format("*"))
+    mined.write_text(json.dumps({"key": 3})[:-1])
     with pytest.raises(AssertionError, match="mined again"):
         triplet_sampler(config, model, data, Processes(), anew=False)
 

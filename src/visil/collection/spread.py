@@ -11,9 +11,7 @@ import logging
 import pickle
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -24,6 +22,7 @@ import torch
 
 from visil.collection.remote_objects import is_url
 from visil.errors import IndexFolderError, VisilError
+from visil.prefetch import in_order
 from visil.processes import Workers, WorkersError, available
 
 if TYPE_CHECKING:
@@ -92,12 +91,12 @@ class Spread:
         source = iter(items)
         elsewhere = self.index.parts.connection.at_once
         if elsewhere > 1:  # the parts are in other processes already
-            yield from _in_order(lambda item: job(self.index, item), source, elsewhere)
+            yield from in_order(lambda item: job(self.index, item), source, elsewhere)
             return
         with _threads(self._threads):
             yield from self._until_workers(job, source, count)
         if self._workers is not None:
-            yield from _in_order(lambda item: self._ask(job, item), source, self.cores, AHEAD)
+            yield from in_order(lambda item: self._ask(job, item), source, self.cores, AHEAD)
 
     def _until_workers(
         self, job: Callable[[Index, Item], Answer], source: Iterator[Item], count: int
@@ -160,23 +159,6 @@ def _can_be_opened_again(index: Index) -> bool:
         and not any(is_url(part.location) for part in parts)
         and all(part.caches_on_disk() for part in parts)
     )
-
-
-def _in_order(
-    ask: Callable[[Item], Answer], source: Iterator[Item], threads: int, ahead: int = 1
-) -> Iterator[Answer]:
-    """Answers in the order of the items, up to ``threads`` asked for at the same time."""
-    pool = ThreadPoolExecutor(threads, "visil-ask")
-    waiting: deque[Future[Answer]] = deque()
-    try:
-        for item in source:
-            waiting.append(pool.submit(ask, item))
-            if len(waiting) >= threads * ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _remember(index: Index, wanted: bool) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from visil.collection.discover import discover
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.files import replacing
+from visil.files import make_folder, replacing
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.config import DataConfig, TrainConfig
@@ -27,8 +27,8 @@ from visil.training.segments import SegmentPair, located, positives, read_segmen
 from visil.training.triplets import TripletSampler
 from visil.video import Sampling
 
-NEGATIVES = "negatives.json"
-"""What mining found, in the output folder: the same for every process, and for a run that goes on."""
+NEGATIVES = "negatives-{}.json"
+"""What mining found: the same for every process, for a run that goes on, and for all that share frames."""
 
 Tell = Callable[[str], None]
 """Called with a line for people."""
@@ -121,12 +121,14 @@ def triplet_sampler(
 ) -> tuple[TripletSampler, Related]:
     """A sampler over both pools, and which videos may show the same; mined by the first process only.
 
-    What was mined before, from the same videos in the same way, is used again unless ``anew``.
+    What was mined before, from the same videos in the same way, is used again unless ``anew``: it lies beside the
+    frames, so that runs that share these, such as all rows of a table, mine once.
     """
     if config.data.negatives == "batch":
         return _unmined_sampler(config, data)
-    path = Path(config.out) / NEGATIVES
-    key = {**data.identity(), "start": config.model.start, **_mining(config.data), "seed": config.seed}
+    key = _mining(config, model, data)
+    folder = make_folder(config.data.cache or config.out, "the folder of what was mined")
+    path = folder / NEGATIVES.format(hashlib.sha256(json.dumps(key).encode()).hexdigest()[:12])
     if processes.first and (anew or _mined(path, key) is None):
         mined = _mine(config, model, data)
         with replacing(path) as fresh:
@@ -183,8 +185,26 @@ def _mine(config: TrainConfig, model: ViSiL, data: Split) -> dict[str, Any]:
     }
 
 
-def _mining(config: DataConfig) -> dict[str, Any]:
-    return {"words": config.words, "without_hard": config.without_hard, "annotations": config.annotations}
+def _mining(config: TrainConfig, model: ViSiL, data: Split) -> dict[str, str]:
+    """All that decides what mining finds."""
+    of_features = isinstance(data.training, FeatureFootage)
+    settings = (config.data.words, config.data.without_hard, config.seed)
+    return {
+        **data.identity(),
+        "network": config.model.start if of_features else _network(model),
+        "pairs": hashlib.sha256(repr(data.pairs).encode()).hexdigest()[:12],
+        "settings": repr(settings),
+    }
+
+
+def _network(model: ViSiL) -> str:
+    """Tells apart what words are made by: the stages of a backbone, its weights, the pictures that it sees."""
+    config = model.config
+    digest = hashlib.sha256(repr((config.backbone, config.stages, config.sampling)).encode())
+    for tensor in model.backbone.state_dict().values() if model.backbone is not None else ():
+        if tensor.is_floating_point():
+            digest.update(tensor.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()[:12]
 
 
 def _mined(path: Path, key: dict[str, Any]) -> dict[str, Any] | None:

@@ -6,7 +6,9 @@ frames. :func:`footage_words` gets them from videos; :class:`Miner` finds the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
+from visil.prefetch import in_order
 from visil.training.feature_footage import FeatureFootage
 from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords, layer_vectors
 from visil.training.segments import SegmentPair, Span
@@ -32,8 +35,11 @@ UPPER = 0.5
 NEAREST = 5
 """Negatives that an anchor without hard ones gets under ``fallback="nearest"``."""
 
-CHUNK = 256
+CHUNK = 64
 """Frames of one video read at once."""
+
+READERS = 8
+"""Threads that read frames ahead of the network."""
 
 Fallback = Literal["nearest", "skip"]
 Negatives = list[tuple[int, ...]]
@@ -172,29 +178,32 @@ def footage_words(
         raise UsageError("there are no videos to learn words from")
     share = min(1.0, frames / sum(counts))
     rng = np.random.default_rng(seed)
-    learned: list[list[Tensor]] = []
-    for video, count in enumerate(counts):
-        kept = np.sort(rng.permutation(count)[: max(1, int(count * share))])
-        learned.append(_vectors(model, footage, video, kept.tolist()))
+    kept = [np.sort(rng.permutation(count)[: max(1, int(count * share))]).tolist() for count in counts]
+    learned = list(_vectors(model, footage, kept))
     bags = LayerBagOfWords(size or suitable_size(len(counts)), seed=seed)
     bags.fit([_joined(layer) for layer in zip(*learned, strict=True)])
     if share == 1.0:
         return [bags.frame_words(layers) for layers in learned], bags
     del learned
-    return [
-        bags.frame_words(_vectors(model, footage, video, range(count))) for video, count in enumerate(counts)
-    ], bags
+    everything = [range(count) for count in counts]
+    return [bags.frame_words(layers) for layers in _vectors(model, footage, everything)], bags
 
 
-def _vectors(model: ViSiL, footage: Footage, video: int, positions: Sequence[int]) -> list[Tensor]:
-    """Each layer's vectors of some frames; of a long video never all pictures are in memory."""
+def _vectors(model: ViSiL, footage: Footage, wanted: Sequence[Sequence[int]]) -> Iterator[list[Tensor]]:
+    """Each layer's vectors of some frames of each video; of a long one never all pictures are in memory."""
     if isinstance(footage, FeatureFootage):
-        return list(footage.vectors(video)[list(positions)].unbind(dim=1))
-    parts = [
-        layer_vectors(model, footage.images(video, positions[start : start + CHUNK]))
+        for video, positions in enumerate(wanted):
+            yield list(footage.vectors(video)[list(positions)].unbind(dim=1))
+        return
+    chunks = (
+        (video, positions[start : start + CHUNK])
+        for video, positions in enumerate(wanted)
         for start in range(0, len(positions), CHUNK)
-    ]
-    return [_joined(layer) for layer in zip(*parts, strict=True)]
+    )
+    read = in_order(lambda chunk: (chunk[0], footage.images(*chunk)), chunks, READERS)
+    for _, own in groupby(read, itemgetter(0)):
+        parts = [layer_vectors(model, pictures) for _, pictures in own]
+        yield [_joined(layer) for layer in zip(*parts, strict=True)]
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:

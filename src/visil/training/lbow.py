@@ -131,7 +131,7 @@ class LayerBagOfWords:
 
 
 @torch.inference_mode()
-def layer_vectors(model: ViSiL, frames: NDArray[np.uint8] | Tensor, *, batch: int = 32) -> list[Tensor]:
+def layer_vectors(model: ViSiL, frames: NDArray[np.uint8] | Tensor, *, batch: int = 64) -> list[Tensor]:
     """iMAC of frames uint8 [T, H, W, 3] from each stage that the model uses: [T, C_l] each, unit length, on the CPU."""
     if model.backbone is None:
         raise ModelError(model.why_no_backbone)
@@ -140,8 +140,7 @@ def layer_vectors(model: ViSiL, frames: NDArray[np.uint8] | Tensor, *, batch: in
         raise UsageError(f"frames must be uint8 [T, H, W, 3], got {images.dtype} {list(images.shape)}")
     parts: list[list[Tensor]] = [[] for _ in model.config.stages]
     for start in range(0, len(images), batch):
-        pixels = model.backbone.preprocess(images[start : start + batch].to(model.device))
-        maps = model.backbone.stages(pixels.contiguous(memory_format=torch.channels_last))
+        maps = model.stage_maps(images[start : start + batch])
         for part, stage in zip(parts, model.config.stages, strict=True):
             part.append(F.normalize(maps[stage].float().amax(dim=(2, 3)), dim=1).cpu())
     return [torch.cat(part) for part in parts]

@@ -26,7 +26,7 @@ def lesson(
     """The triplets that ``visil train`` would draw under these settings, as features that ``model`` makes.
 
     ``data`` is what was read already, such as videos that are features; by default the videos of the settings. What
-    mining finds is kept in ``config.out``, for all kinds of features.
+    mining finds is kept beside the frames, for all that reads these.
     """
     out = make_folder(config.out, "the folder of triplets")
     if data is None:
