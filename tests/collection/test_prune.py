@@ -141,7 +141,7 @@ def test_add_prunes_below_what_it_is_given(index: visil.Index, films: Path, run:
     told = run("add", index.folder, films / "alone", "--prune", "--json").json
     assert told["pruned"] == [str(films / "alone" / "retina.mp4")]
     assert len(index) == 7
-    assert "1 forgotten, whose files are gone" in run("add", index.folder, films, "--prune").out
+    assert "1 file forgotten: gone from disk" in run("add", index.folder, films, "--prune").out
     shutil.rmtree(films / "inside")
     assert "2 whose folders are gone are kept" in run("add", index.folder, films, "--prune").out
     assert len(index) == 6

@@ -206,7 +206,7 @@ def test_people_are_told(
     assert lines[-1] == "stopped"
     assert f"{inbox / 'bad.mp4'}: not added: not a video file: it holds text" in lines
     assert f"{inbox / 'same.mp4'}: added, 2 matches" in lines
-    assert f"  same bytes       {videos / 'inside' / 'coffee.mp4'}" in lines
+    assert f"  same bytes      {videos / 'inside' / 'coffee.mp4'}" in lines
     assert any(line.startswith(f"{inbox / 'cut.mp4'}: added, ") for line in lines)
 
 

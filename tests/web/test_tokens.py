@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,8 @@ TOKENS = [
 @pytest.fixture(scope="module")
 def server(built: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = shutil.copytree(built, tmp_path_factory.mktemp("roles") / "all.visil")
-    with running(Path(folder), root, tokens=TOKENS, proxies=["127.0.0.1"]) as server:
+    log = str(Path(folder).parent / "requests.log")
+    with running(Path(folder), root, tokens=TOKENS, proxies=["127.0.0.1"], access_log=log) as server:
         yield server
 
 
@@ -59,6 +61,8 @@ def test_a_role_may_do_what_it_is_for(server: Running, root: Path) -> None:
     assert (entry["who"], entry["role"], entry["action"]) == ("anna", "reviewer", "PUT /api/judgements")
     assert (entry["said"], entry["status"]) == (said, 200)
     assert entry["at"].endswith("Z")
+    log = map(json.loads, (server.folder.parent / "requests.log").read_text().splitlines())
+    assert [one["caller"] for one in log if one["status"] == 403] == ["crawler", "anna", "anna"]
     assert call(server, "boss", "GET", "/api/audit?who=anna&limit=1&offset=1").json()["entries"] == []
 
 

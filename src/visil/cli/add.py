@@ -30,7 +30,7 @@ from visil.cli.options import (
     choose_device,
     joined,
 )
-from visil.cli.output import MOST_FAILURES, SOME_FAILED, failures_as_json, print_json, say
+from visil.cli.output import MOST_FAILURES, SOME_FAILED, counted, failures_as_json, print_json, say
 from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
 
@@ -185,6 +185,6 @@ def _tell(index: str, report: AddReport, gone: Gone | None, as_json: bool) -> No
     if report.passed_over:
         say(passed_over_line(report.passed_over))
     if gone is not None:
-        say(f"{len(gone.files)} forgotten, whose files are gone")
+        say(f"{counted(len(gone.files), 'file')} forgotten: gone from disk")
         if gone.folders:
             say(f"{len(gone.folders)} whose folders are gone are kept: visil prune {index} --gone-folders")

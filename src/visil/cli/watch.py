@@ -137,7 +137,7 @@ def _tell(arrival: Arrival, as_json: bool) -> None:
     matches = len(arrival.same_bytes) + len(arrival.hits)
     typer.echo(f"{name}: added, {matches or 'no'} match{'' if matches == 1 else 'es'}")
     for path in arrival.same_bytes:
-        typer.echo(f"  same bytes       {printable(path)}")
+        typer.echo(f"  same bytes      {printable(path)}")
     for hit in arrival.hits:
         typer.echo(f"  {hit.confidence:.3f}  {hit.verdict:<8} {printable(hit.path)}")
         for segment in hit.segments[:5]:

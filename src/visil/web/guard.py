@@ -74,12 +74,12 @@ class Guard:
                 ]
             await send(message)
 
+        scope.setdefault("state", {})["caller"] = None
         try:
-            caller = await self.let_in(scope, headers)
+            await self.let_in(scope, headers)
         except Problem as problem:
             await problem.response()(scope, receive, dressed)
             return
-        scope.setdefault("state", {})["caller"] = caller
         if scope["path"] in FILES:
             await self.app(scope, receive, dressed)
             return
@@ -87,8 +87,8 @@ class Guard:
         await self.app(scope, self._bounded(receive, body), dressed)
         await self._note(scope, bytes(body), status)
 
-    async def let_in(self, scope: Scope, headers: dict[str, str]) -> Caller | None:
-        """Who asks, None where that need not be known; a problem where a request is not let in."""
+    async def let_in(self, scope: Scope, headers: dict[str, str]) -> None:
+        """Find out who asks, where that must be known; a problem where a request is not let in."""
         method, path, host = scope["method"], scope["path"], headers.get("host", "")
         # A name that someone else's DNS points here would be a way around the browser's same-origin rule.
         if not self.settings.tokens and not is_loopback(
@@ -96,16 +96,16 @@ class Guard:
         ):
             raise Problem(421, "This server answers to localhost and 127.0.0.1 only.")
         if path in MONITORED:
-            return await self._monitor(scope, headers)
+            await self._monitor(scope, headers)
         if not path.startswith("/api/"):
-            return None
+            return
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Problem(403, "Another web site may not ask this server.")
-        caller = await self.caller(scope, headers)
+        caller = scope["state"]["caller"] = await self.caller(scope, headers)
         if path not in OPEN:
             _check_role(caller, method, path)
         if method in LOOKS:
-            return caller
+            return
         browser = "origin" in headers or "sec-fetch-site" in headers
         proven = (caller is not None and caller.by_token) or (starts_work(method, path) and not browser)
         if headers.get("x-visil") != "1" and not proven:
@@ -116,7 +116,6 @@ class Guard:
         length = headers.get("content-length", "0")
         if path not in FILES and (not length.isdecimal() or int(length) > self.settings.limits.json_bytes):
             raise Problem(413, "That request is too long.")
-        return caller
 
     async def caller(self, scope: Scope, headers: dict[str, str]) -> Caller | None:
         """Who asks; None where it cannot be told. A problem 429 where too many wrong tokens came."""
@@ -136,14 +135,13 @@ class Guard:
             return None
         return Caller(token.name, token.role, address)
 
-    async def _monitor(self, scope: Scope, headers: dict[str, str]) -> Caller | None:
+    async def _monitor(self, scope: Scope, headers: dict[str, str]) -> None:
         """Whoever asks from this machine itself may know how the server is; others need a token."""
         address = scope["client"][0] if scope.get("client") else ""
         passed_on = not self.settings.proxies and any(name in headers for name in PASSED_ON)
-        caller = await self.caller(scope, headers)
+        caller = scope["state"]["caller"] = await self.caller(scope, headers)
         if caller is None and (passed_on or not is_loopback(address)):
             raise Problem(401, "This server needs a valid token.")
-        return caller
 
     def _bounded(self, receive: Receive, body: bytearray) -> Receive:
         """Bodies without a declared length are counted as they come, and all must come in time."""
