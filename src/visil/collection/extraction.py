@@ -43,7 +43,8 @@ from visil.processes import Workers, available
 logger = logging.getLogger("visil")
 
 HERE_FRAMES = 128
-"""Frames that are embedded in this process before workers are started; 0: they are waited for."""
+"""Frames that are embedded in this process before workers are started, unless more are sure to come; 0: they are
+waited for."""
 
 HERE_THREADS = 4
 """Threads that read in this process, at most: more would wait for each other."""
@@ -124,7 +125,9 @@ class _Run:
         """Whether workers can take over; they are started when it has shown that they are worth it."""
         if self.alone or not len(self.items):
             return False
-        if self._workers is None and self._embedded >= HERE_FRAMES:
+        if (
+            self._workers is None and self._embedded + len(self.items) >= HERE_FRAMES
+        ):  # a video has a frame at least
             self._workers = self._start_workers()
         if self._workers is None or not self._workers.ready.is_set():
             return False
