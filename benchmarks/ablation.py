@@ -142,7 +142,7 @@ def main() -> None:
         for done in as_completed(running):
             found = done.result()
             if found is not None:
-                keep("rows", " ".join(running[done]), found["tables"][0]["rows"])
+                keep("rows", " ".join(running[done]), found["tables"][0]["rows"][0])
     if any(" ".join(words) not in result["rows"] for words in planned):
         sys.exit("not all rows are done: run the same again, and it goes on")
     for seed in range(args.seeds):

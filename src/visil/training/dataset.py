@@ -203,7 +203,7 @@ def _network(model: ViSiL) -> str:
     digest = hashlib.sha256(repr((config.backbone, config.stages, config.sampling)).encode())
     for tensor in model.backbone.state_dict().values() if model.backbone is not None else ():
         if tensor.is_floating_point():
-            digest.update(tensor.detach().cpu().numpy().tobytes())
+            digest.update(tensor.detach().cpu().float().numpy().tobytes())
     return digest.hexdigest()[:12]
 
 
