@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.compare.judge import Judged, Pair, answer, blank_of, judged
-from visil.compare.reading import Common, PairReading, read_together
+from visil.compare.reading import Common, PairReading, brought, read_together
 from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.kernels.packing import runs
@@ -264,13 +264,9 @@ def measured_many(
     and the search for stretches are few large operations instead of many small ones.
     """
     check(model, query, "query")
-
-    def checked(target: VideoFeatures) -> VideoFeatures:
-        check(model, target, "target")
-        return target
-
     most = min(WIDE_FRAMES, scorer.wide_cells // len(query))
-    for run in runs(map(checked, targets), len, most):
+    for run in runs(targets, len, most):
+        check(model, run, "target")
         if len(query) * len(run[0]) > scorer.wide_cells:  # alone in its run
             yield measured(model, scorer, query, run[0], common=common)
         else:
@@ -290,11 +286,11 @@ def _measured_together(
     shown = _scores_of_shown(scorer, query, targets, frames)
     parts = frames.split(lengths, dim=1)
     seen = read_together(model, query, targets, parts, common)
-    strips = [strip.float().cpu().numpy() for strip in parts]
+    scores, outputs = zip(*scorer.read(frames, lengths), strict=True)
     found = _read_together(model, scorer, query, targets, seen)
-    for place, (plain, output) in enumerate(scorer.read(frames, lengths)):
+    for place, kept in enumerate(zip(brought(parts), brought(outputs), strict=True)):
+        plain = scores[place]
         without_blank = _less_common(shown.get(place, plain), query, common)
-        kept = (strips[place], output.float().cpu().numpy())
         pair = Pair(model.config, scorer, query, targets[place], plain, without_blank, partial(_same, kept))
         yield pair, judged(pair, found[place])
 
@@ -383,14 +379,16 @@ def chunked_score(scorer: Scorer, query: Tensor, target: Tensor) -> float:
     return float(np.mean([scorer.pair(query, chunk) for chunk in chunks]))
 
 
-def check(model: Network, video: VideoFeatures, name: str) -> None:
+def check(model: Network, videos: VideoFeatures | Sequence[VideoFeatures], name: str) -> None:
     """Refuse features that another model made, or that are no numbers."""
-    if video.vectors.shape[-1] != model.dim:
-        raise UsageError(
-            f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {model.dim}: "
-            "embed it with this model"
-        )
-    if not finite(video.vectors):
+    videos = [videos] if isinstance(videos, VideoFeatures) else videos
+    for video in videos:
+        if video.vectors.shape[-1] != model.dim:
+            raise UsageError(
+                f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {model.dim}: "
+                "embed it with this model"
+            )
+    if not finite(*(video.vectors for video in videos)):
         raise UsageError(f"the {name}'s features contain NaN or infinity")
 
 

@@ -93,12 +93,12 @@ def read_together(
     if common is not None:
         matrices = [matrix - torch.from_numpy(common[:, None]).to(matrix.device) for matrix in matrices]
     if model.reader is None or model.background is None:
-        return [matrix.float().cpu().numpy() for matrix in matrices]
+        return brought(matrices)
     reader, background = model.reader, model.background
     matrices = [matrix.float().to(background.regions.device) for matrix in matrices]
     found = [np.full(matrix.shape, -1.0, np.float32) for matrix in matrices]
     # Targets of about one length are read together: padding costs as much as what is there.
-    order = [i for i in range(len(targets)) if promising(matrices[i], background)]
+    order = [i for i, worth in enumerate(promising(matrices, background)) if worth]
     order.sort(key=lambda i: len(targets[i]))
     own, *told = signs(model, [query, *(targets[i] for i in order)])
     others = dict(zip(order, told, strict=True))
@@ -108,9 +108,17 @@ def read_together(
         maps = read_maps(
             reader, background, [matrices[i] for i in some], [own] * len(some), [others[i] for i in some]
         )
-        for i, one in zip(some, maps, strict=True):
-            found[i] = one.cpu().numpy()
+        for i, one in zip(some, brought(maps), strict=True):
+            found[i] = one
     return found
+
+
+def brought(matrices: Sequence[Tensor]) -> list[NDArray[np.float32]]:
+    """Matrices in this process's memory, by one copy: each copy from a GPU is waited for."""
+    flat = torch.cat([matrix.flatten() for matrix in matrices]).float().cpu().numpy()
+    ends = np.cumsum([matrix.numel() for matrix in matrices])
+    parts = zip(np.split(flat, ends[:-1]), matrices, strict=True)
+    return [part.reshape(tuple(matrix.shape)) for part, matrix in parts]
 
 
 @torch.inference_mode()

@@ -176,9 +176,16 @@ def score_pair(
     return pool.result()
 
 
-def finite(vectors: Tensor) -> bool:
-    """Whether there is neither NaN nor infinity; smallest and largest take one pass, ``isfinite`` several."""
-    return all(bool(torch.stack(torch.aminmax(part)).isfinite().all()) for part in vectors.split(4096))
+def finite(*videos: Tensor) -> bool:
+    """Whether there is neither NaN nor infinity; smallest and largest take one pass, ``isfinite`` several.
+
+    Each device is asked once: a GPU's answers are waited for.
+    """
+    ends: dict[torch.device, list[Tensor]] = {}
+    for video in videos:
+        for part in video.split(4096):
+            ends.setdefault(video.device, []).append(torch.stack(torch.aminmax(part)).double())
+    return all(bool(torch.stack(some).isfinite().all()) for some in ends.values())
 
 
 def _check(query: Tensor, video: Tensor) -> None:

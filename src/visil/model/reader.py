@@ -228,9 +228,11 @@ def read_maps(
     return [one[: len(own), : own.shape[1]] for one, own in zip(maps, frames, strict=True)]
 
 
-def promising(frames: Tensor, background: FixedBackground) -> bool:
-    """Whether S_f has a cell that the reader could take for the same moment; else its map is -1 all over."""
-    return bool(frames.max() >= background.mean + PROMISING * background.spread)
+def promising(frames: Sequence[Tensor], background: FixedBackground) -> list[bool]:
+    """Whether each S_f has a cell that the reader could take for the same moment; else its map is -1 all over."""
+    best = torch.stack([one.max() for one in frames])  # asked once: each answer of a GPU is waited for
+    found: list[bool] = (best >= background.mean + PROMISING * background.spread).tolist()
+    return found
 
 
 def padded(matrices: Sequence[Tensor], value: float) -> tuple[Tensor, Tensor]:
@@ -262,7 +264,7 @@ def tiled_map(
         right = min(left + tile, frames.shape[1])
         low, high = max(0, left - reader.halo), right + reader.halo
         seen = frames[:, low:high]
-        if promising(seen, background):
+        if promising([seen], background)[0]:
             (part,) = read_maps(reader, background, [seen], [query], [target[low:high]])
             found[:, left:right] = part[rows, left - low : right - low]
         else:
