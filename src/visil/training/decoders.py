@@ -6,7 +6,7 @@ Fewer, or a few videos, are not worth a process that takes half a second to star
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from visil.collection.identity import Stamp
 from visil.errors import VideoError, VisilError
-from visil.processes import Workers, available
+from visil.processes import Workers, WorkersError, available
 from visil.training.stored_frames import write_frames
 from visil.video import Sampling
 
@@ -57,11 +57,8 @@ class Decoders:
     def __init__(self, sampling: Sampling, count: int, videos: int) -> None:
         self._sampling = sampling
         self._idle: list[Connection] = []
-        self._opened = ExitStack()
-        self._workers: Workers | None = None
-        if min(count, videos) > THREADS and available():
-            self._workers = Workers(Decoding(sampling))
-            self._opened.callback(self._workers.close)
+        worth_it = min(count, videos) > THREADS and available()
+        self._workers = Workers(Decoding(sampling)) if worth_it else None
 
     def __enter__(self) -> Decoders:
         return self
@@ -69,17 +66,14 @@ class Decoders:
     def __exit__(self, *_: object) -> None:
         for connection in self._idle:
             connection.close()
-        self._opened.close()
+        if self._workers is not None:
+            self._workers.close()
 
     def decode(self, video: Path, stored: Path, stamp: Stamp) -> NDArray[np.float64]:
         """Store a video's frames, and tell their times; in this thread until there are processes for it."""
-        workers = self._workers
-        if workers is None or not workers.ready.is_set() or workers.failed:
+        connection = self._connection()
+        if connection is None:
             return write_frames(video, stored, self._sampling, stamp)
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = workers.fork()
         try:
             connection.send((video, stored, stamp))
             answer: NDArray[np.float64] | VisilError = connection.recv()
@@ -91,3 +85,14 @@ class Decoders:
         if isinstance(answer, VisilError):
             raise answer
         return answer
+
+    def _connection(self) -> Connection | None:
+        """To a process that has nothing to do; None where there is none and none can be had now."""
+        workers = self._workers
+        if workers is None or not workers.ready.is_set():
+            return None
+        with suppress(IndexError):
+            return self._idle.pop()
+        with suppress(WorkersError):
+            return workers.fork()
+        return None
