@@ -7,6 +7,8 @@ of each other, whatever they show.
 
 from __future__ import annotations
 
+import filecmp
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.errors import VideoError
 from visil.kernels import Scorer
 from visil.matching.calibration import Calibration, Verdict, verdict
 from visil.matching.localize import Segment, strength
@@ -169,10 +172,24 @@ def bounded(score: float) -> float:
 
 
 def same_files(query: VideoFeatures, target: VideoFeatures) -> bool:
-    """Whether the files that two videos come from have the same bytes."""
-    from visil.video.same_bytes import same_bytes
+    """Whether the files, or folders of images, that two videos come from have the same bytes.
 
-    return query.path is not None and target.path is not None and same_bytes(query.path, target.path)
+    Compared from end to end where they are of one size; what cannot be read is the same as nothing.
+    """
+    from visil.video.images import list_images
+
+    a, b = query.path, target.path
+    if a is None or b is None:
+        return False
+    try:
+        if os.path.samefile(a, b):
+            return True
+        if not (os.path.isdir(a) and os.path.isdir(b)):
+            return os.path.isfile(a) and os.path.isfile(b) and filecmp.cmp(a, b, shallow=False)
+        pairs = list(zip(list_images(a), list_images(b), strict=True))
+        return all(filecmp.cmp(*pair, shallow=False) for pair in pairs)
+    except (OSError, ValueError, VideoError):
+        return False
 
 
 def identical(match: Match, query: VideoFeatures, target: VideoFeatures) -> Match:
