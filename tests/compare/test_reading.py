@@ -107,3 +107,15 @@ def test_a_model_with_a_reader_leaves_plain_slides_to_it() -> None:
     slide[:, 28:32, 8:56] = 20  # a line of text: 5 % of the picture
     assert model(False).load_backbone().embed_frames(slide).blank.tolist() == [True]  # type: ignore[union-attr]
     assert model().load_backbone().embed_frames(slide).blank.tolist() == [False]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("frames", [1, 4, 9])
+def test_what_is_told_of_a_long_video_does_not_depend_on_its_pieces(
+    frames: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = video(9, 0, blank=5)
+    (whole,) = reading.signs(model(), [one])
+    monkeypatch.setattr(reading, "FRAMES", frames)
+    (pieces,) = reading.signs(model(), [one])
+    for name in ("common", "change", "blank"):
+        torch.testing.assert_close(getattr(pieces, name), getattr(whole, name))

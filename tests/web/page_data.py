@@ -107,8 +107,8 @@ def searched(videos: list[Video], ask: dict[str, Any], more: int = 0) -> dict[st
     return {
         "query": query,
         "hits": [
-            hit(0, "copy", 0.9994, "shares 9 s in 2 stretches, from 0:04", SEGMENTS),
             *[hit(n, "copy", 0.98, "shares 5 s, from 0:04", SEGMENTS[:1]) for n in range(10, 10 + more)],
+            hit(0, "copy", 0.9994, "shares 9 s in 2 stretches, from 0:04", SEGMENTS),
             hit(1, "related", 0.63, "shares 5 s, from 0:04", SEGMENTS[:1]),
             hit(5, "unrelated", 0.04, "no shared footage found", []),
         ][: ask["k"]],

@@ -93,6 +93,7 @@ def test_more_hits_than_were_asked_for_are_no_secret(opened: Open) -> None:
     says(page, "At least 20 copies; there may be more.")
     page.get_by_role("button", name="Look for more").click()
     says(page, "26 copies and 1 related video.")
+    assert page.locator(".hit .name").first.inner_text() == stub.videos[0]["name"], "the surest comes first"
     assert stub.sent[-1] == ("POST", "search", {"k": 100, "video": "0000"})
     assert page.get_by_role("button", name="Look for more").count() == 0
 

@@ -129,9 +129,29 @@ def signs(model: Network, videos: Sequence[VideoFeatures]) -> list[FrameSigns]:
     found: list[FrameSigns] = []
     for run in runs(videos, len, FRAMES):
         vectors = [video.vectors for video in run]
-        told = frame_signs(vectors, [video.blank for video in run], background, model.formula)
+        if len(run) == 1:
+            told = [_signs_of_one(model, run[0])]
+        else:
+            told = frame_signs(vectors, [video.blank for video in run], background, model.formula)
         found += map(_straight, told, vectors)
     return found
+
+
+def _signs_of_one(model: Network, video: VideoFeatures) -> FrameSigns:
+    """Of a video of any length, piece by piece; what is told of a frame depends on those beside it."""
+    assert model.background is not None
+    pieces: list[FrameSigns] = []
+    for start in range(0, len(video), FRAMES):
+        first = max(0, start - 1)
+        part = slice(first, start + FRAMES + 1)
+        blank = None if video.blank is None else video.blank[part]
+        (told,) = frame_signs([video.vectors[part]], [blank], model.background, model.formula)
+        pieces.append(told[start - first : start - first + FRAMES])
+    return FrameSigns(
+        torch.cat([piece.common for piece in pieces]),
+        torch.cat([piece.change for piece in pieces]),
+        torch.cat([piece.blank for piece in pieces]),
+    )
 
 
 def _straight(told: FrameSigns, vectors: Tensor) -> FrameSigns:

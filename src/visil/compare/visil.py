@@ -96,7 +96,11 @@ class ViSiL(Network):
                     progress(sum(map(len, parts)))
         if not parts:
             raise VideoError(video, "no frame could be decoded")
-        return VideoFeatures.joined(parts, stream.duration, os.fspath(video))
+        features = VideoFeatures.joined(parts, stream.duration, os.fspath(video))
+        if len(features) >= GIVE_BACK_FRAMES:
+            parts.clear()
+            give_back()
+        return features
 
     def embed_frames(
         self,

@@ -12,13 +12,18 @@ const STEPS = [20, 100, 200];
 
 /** How many of some hits share footage, and of which kind: {strong, weak, words}. */
 export function summary(hits) {
-  const strong = hits.filter((hit) => hit.verdict === "copy" || hit.verdict === "related");
+  const strong = hits.filter((hit) => hit.verdict === "copy" || hit.verdict === "related").sort(surer);
   const copies = strong.filter((hit) => hit.verdict === "copy").length;
   const related = strong.length - copies;
   const said = [copies > 0 && count(copies, "copy", "copies"), related > 0 && count(related, "related video")].filter(Boolean).join(" and ");
   const full = STEPS.includes(hits.length) && strong.length === hits.length;
   const words = strong.length ? `${full ? "At least " : ""}${said}${full ? "; there may be more" : ""}` : "No video in the collection shares footage with this clip";
   return { strong, weak: hits.filter((hit) => !strong.includes(hit)), full, words: `${words}.` };
+}
+
+/** The order that is shown: by percent, so that copies come first; among equals as the search ranked them. */
+function surer(one, other) {
+  return Math.round(100 * other.confidence) - Math.round(100 * one.confidence);
 }
 
 /** The answer of a search as a part of the screen; more({ref, k}) searches again for more hits. */
