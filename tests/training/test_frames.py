@@ -20,16 +20,7 @@ from visil.training.checkpoint import LAST
 from visil.training.config import FrameStage, Part
 from visil.training.footage import ArrayFootage
 from visil.training.frame_bank import FrameBank
-from visil.training.frames import (
-    PLAIN,
-    accuracy,
-    draw_views,
-    kept_as_signs,
-    schedule,
-    train_frames,
-    views_ahead,
-)
-from visil.training.look_alikes import look_alikes
+from visil.training.frames import PLAIN, accuracy, draw_views, schedule, train_frames, views_ahead
 from visil.training.losses import frame_info_nce, frame_triplet_loss, spread_loss
 from visil.training.pictures import Pictures, read_pictures
 from visil.training.starting_model import widened
@@ -427,47 +418,3 @@ def test_more_stages_begin_with_the_same_features() -> None:
     wider.whitening = widened(model, (0, 1, 3))
     with torch.no_grad():
         torch.testing.assert_close(wider.features(pictures), model.features(pictures), atol=1e-5, rtol=0)
-
-
-def test_look_alikes_are_the_nearest_of_other_videos_and_no_copies() -> None:
-    vectors = F.normalize(
-        torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.95, 0.1], [1.0, 0.001], [0.5, 0.9]]), dim=1
-    )
-    owners = np.array([0, 0, 1, 2, 3])
-    thumbs = np.arange(5, dtype=np.float32)[:, None]
-
-    def matrix(a: Tensor, b: Tensor) -> Tensor:
-        return a[:, 0] @ b[:, 0].T
-
-    found = look_alikes(vectors[:, None], matrix, owners, thumbs)
-    # Of frame 0, frames 2 and 3 are too near to be strangers, and frame 1 is of the same video.
-    assert found[0].tolist() == [4]
-    assert found[1].tolist() == [2, 3]
-    thumbs[4] = thumbs[0]
-    assert look_alikes(vectors[:, None], matrix, owners, thumbs)[0].tolist() == []
-
-
-def test_a_share_of_the_batch_are_look_alikes_of_the_rest(bank: FrameBank) -> None:
-    rows = len(bank.images)
-    bank = FrameBank(bank.images, bank.times, bank.lengths.tolist())
-    bank.look_alikes = [np.array([(row + rows // 2) % rows]) for row in range(rows)]
-    numbers = {image.numpy().tobytes(): row for row, image in enumerate(bank.images)}
-    for seed in range(4):
-        drawn = bank.draw(6, np.random.default_rng(seed), alike=0.5)
-        shown = [numbers[image.numpy().tobytes()] for image in drawn.plain]
-        first, rest = shown[:3], shown[3:]
-        assert rest
-        assert {(row + rows // 2) % rows for row in first} >= set(rest)
-        assert len({int(bank.owners[row]) for row in shown}) == len(shown)
-
-
-def test_signs_have_the_size_of_what_they_stand_for_and_let_gradients_pass() -> None:
-    vectors = torch.randn(40, 14, 256, requires_grad=True)
-    signs = kept_as_signs(vectors)
-    assert torch.equal(signs.detach() >= 0, vectors.detach() >= 0)
-    # A product with a whole vector is, in the mean, the product of both whole.
-    whole, coded = ((part * vectors).sum(-1).mean().item() for part in (vectors, signs))
-    assert coded == pytest.approx(whole, rel=0.01)
-    signs.sum().backward()
-    assert vectors.grad is not None
-    assert torch.equal(vectors.grad, torch.ones_like(vectors))

@@ -147,10 +147,6 @@ class FrameStage:
     """Of the heavy edits."""
     spread: float = 0.0
     """Weight of a term that pushes each region away from its nearest stranger (the entropy term of SSCD)."""
-    alike: float = 0.0
-    """Share of the batch that are strangers which the model, as it starts, takes for others of the batch."""
-    signs: float = 0.0
-    """Weight of the same loss with plain views kept as signs, so that binary codes rank as whole vectors do."""
     keep: float = 0.0
     """Decay of a running mean of all weights, which is what comes out in the end; 0: the weights as they are."""
 
@@ -159,17 +155,10 @@ class FrameStage:
             raise UsageError("frames: steps must be 0 or more, batch 2 or more, lr and temperature above 0")
         if not (0 <= self.composite <= 1 and 0 <= self.keep < 1 and 0 <= self.twice <= 0.5):
             raise UsageError("frames: composite lies in [0, 1], keep in [0, 1), twice in [0, 0.5]")
-        if not 0 <= self.alike <= 0.5:
-            raise UsageError("frames: alike lies in [0, 0.5]")
         if not 0 <= self.pictures < 1:
             raise UsageError("frames: pictures lies in [0, 1)")
-        if (
-            min(self.spread, self.signs, self.shift, self.apart, self.strength, self.margin) < 0
-            or self.fps <= 0
-        ):
-            raise UsageError(
-                "frames: spread, signs, shift, apart, strength and margin are 0 or more, fps above 0"
-            )
+        if min(self.spread, self.shift, self.apart, self.strength, self.margin) < 0 or self.fps <= 0:
+            raise UsageError("frames: spread, shift, apart, strength and margin are 0 or more, fps above 0")
         if not self.learn or not set(self.learn) <= {"backbone", "whitening"}:
             raise UsageError("frames: learn names backbone, whitening or both")
         if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1] < 1:

@@ -58,12 +58,7 @@ class FrameBank:
         self.times = times
         self.lengths = np.array(lengths)
         self.starts = np.cumsum(self.lengths) - self.lengths
-        self.thumbs = small_pictures(self.images)
-        alone = np.arange(len(self.images) - len(images)) + len(lengths)
-        self.owners = np.concatenate([np.repeat(np.arange(len(lengths)), self.lengths), alone])
-        """The video of each row; every picture is one by itself."""
-        self.look_alikes: list[NDArray[np.int64]] = []
-        """Rows that are taken for each row, though they show something else; empty: nobody looked."""
+        self._thumbs = small_pictures(images)
         self._near: dict[tuple[int, float], NDArray[np.int64]] = {}
         self._far: dict[tuple[int, float], NDArray[np.int64]] = {}
 
@@ -109,17 +104,13 @@ class FrameBank:
         apart: float = 1.5,
         shift: float = 0.0,
         pictured: float = 0.0,
-        alike: float = 0.0,
     ) -> Drawn:
         """Frames of different videos, at most ``count``; a share ``pictured`` are pictures, where there are any.
 
         A share ``twice`` of the videos' are a second moment of a video that is there already, ``apart`` seconds or more
         from the first and to be told from it: the hardest strangers there are. The edited frame lies up to ``shift``
-        seconds beside the plain one, as two samplings of one video do. A share ``alike`` of all are :attr:`look_alikes`
-        of the others.
+        seconds beside the plain one, as two samplings of one video do.
         """
-        hard = round(count * alike) if self.look_alikes else 0
-        count -= hard
         pictures = self._some_pictures(round(count * pictured), rng)
         count -= len(pictures)
         seconds = round(count * twice)
@@ -132,21 +123,8 @@ class FrameBank:
         # As many in every batch, where there are videos enough: new sizes cost a GPU time to plan for.
         spare = order[count - seconds :][: count - len(rows)]
         rows += [int(self.starts[v] + rng.integers(self.lengths[v])) for v in spare]
-        rows += pictures
-        rows += self._taken_for(rows, hard, rng)
-        return Drawn(self._at(rows), self._at([self._beside(row, shift, rng) for row in rows]))
-
-    def _taken_for(self, rows: Sequence[int], count: int, rng: np.random.Generator) -> list[int]:
-        """``count`` look-alikes of some rows, of videos and pictures that are not there yet."""
-        there = {int(self.owners[row]) for row in rows}
-        found: list[int] = []
-        for row in rng.permutation(rows) if count else ():
-            for other in rng.permutation(self.look_alikes[row]):
-                if len(found) < count and int(self.owners[other]) not in there:
-                    there.add(int(self.owners[other]))
-                    found.append(int(other))
-                    break
-        return found
+        beside = [self._beside(row, shift, rng) for row in rows]
+        return Drawn(self._at(rows + pictures), self._at(beside + pictures))
 
     def _some_pictures(self, count: int, rng: np.random.Generator) -> list[int]:
         """Rows of different pictures of all kinds."""
@@ -172,9 +150,7 @@ class FrameBank:
         return self._far[row, apart]
 
     def _beside(self, row: int, shift: float, rng: np.random.Generator) -> int:
-        """A frame at most ``shift`` seconds away, in the same shot; a picture is its own."""
-        if row >= self.first_picture:
-            return row
+        """A frame at most ``shift`` seconds away, in the same shot."""
         if (row, shift) not in self._near:
             own = self._video(row)
             near = np.abs(self.times[own] - self.times[row]) <= shift
@@ -184,7 +160,7 @@ class FrameBank:
         return int(frames[rng.integers(len(frames))])
 
     def _difference(self, own: slice, row: int) -> NDArray[np.float32]:
-        return np.abs(self.thumbs[own] - self.thumbs[row]).mean(axis=1)
+        return np.abs(self._thumbs[own] - self._thumbs[row]).mean(axis=1)
 
 
 def small_pictures(images: Tensor) -> NDArray[np.float32]:

@@ -26,7 +26,6 @@ from visil.edits.clips import Composite, Heavy, Mild
 from visil.errors import UsageError
 from visil.training.config import FrameStage
 from visil.training.frame_bank import FrameBank
-from visil.training.look_alikes import look_alikes
 from visil.training.losses import frame_info_nce, frame_triplet_loss, spread_loss
 from visil.training.trainable import learning_parts, prepare
 from visil.training.trainer import Line, Portion, Speed, Standing, Step, Trainer
@@ -67,7 +66,6 @@ def draw_views(bank: FrameBank, stage: FrameStage, side: int, seed: int, steps: 
             apart=stage.apart,
             shift=stage.shift,
             pictured=stage.pictures,
-            alike=stage.alike,
         )
         for rng in rngs
     ]
@@ -161,10 +159,6 @@ class FrameObjective:
         tensors = list(self.learning.values())
         self.optimiser = torch.optim.AdamW(tensors, lr=stage.lr, weight_decay=stage.weight_decay)
         self.scaler = torch.amp.GradScaler(model.device.type, enabled=False)
-        if stage.alike:
-            bank.look_alikes = look_alikes(
-                _embedded(model, bank.images), model.formula.frame_matrix, bank.owners, bank.thumbs
-            )
         self.means = [tensor.detach().clone() for tensor in tensors] if stage.keep else []
         """Running means of the learning tensors."""
 
@@ -186,18 +180,13 @@ class FrameObjective:
             both = embed_pictures(self.model, torch.cat([batch.plain, batch.edited]))
         plain, edited = both.float().chunk(2)
         similarity = self.model.formula.frame_matrix(plain, edited)
-        loss = self._told_apart(similarity, batch.neither)
-        if stage.signs:
-            coded = self.model.formula.frame_matrix(kept_as_signs(plain), edited)
-            loss = loss + stage.signs * self._told_apart(coded, batch.neither)
+        if stage.margin:
+            loss = frame_triplet_loss(similarity, batch.neither, stage.margin)
+        else:
+            loss = frame_info_nce(similarity, batch.neither, stage.temperature)
         if stage.spread:
             loss = loss + stage.spread * spread_loss(edited)
         return {"loss": loss, "accuracy": accuracy(similarity.detach(), batch.neither)}
-
-    def _told_apart(self, similarity: Tensor, neither: Tensor) -> Tensor:
-        if self.stage.margin:
-            return frame_triplet_loss(similarity, neither, self.stage.margin)
-        return frame_info_nce(similarity, neither, self.stage.temperature)
 
     def after_step(self, step: int) -> None:
         """The running means follow the tensors."""
@@ -272,24 +261,6 @@ def train_frames(
 def embed_pictures(model: ViSiL, pictures: Tensor) -> Tensor:
     """Refined region vectors of pictures [B, 3, H, W] in [0, 1], with gradients: [B, R, C]."""
     return model.refine(model.region_vectors(pictures.permute(0, 2, 3, 1) * 255))
-
-
-def kept_as_signs(vectors: Tensor) -> Tensor:
-    """Vectors [..., C] as a binary code keeps them, at the size of what they stand for; gradients pass as if unchanged.
-
-    √(π/2) is what :mod:`visil.kernels.signs` multiplies products with whole vectors by.
-    """
-    size = vectors.detach().square().mean(dim=-1, keepdim=True).sqrt()
-    signs = torch.where(vectors.detach() >= 0, size, -size) * math.sqrt(math.pi / 2)
-    return vectors + (signs - vectors).detach()
-
-
-@torch.no_grad()
-def _embedded(model: ViSiL, images: Tensor) -> Tensor:
-    """Region vectors of all frames of a bank, half precision: [N, R, C]."""
-    with torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda):
-        parts = [model.refine(model.region_vectors(part)).half() for part in images.split(128)]
-    return torch.cat(parts)
 
 
 def accuracy(similarity: Tensor, neither: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,6 @@ from visil.compare.visil import ViSiL
 from visil.errors import FileError
 from visil.files import replacing
 from visil.model.background import FixedBackground
-from visil.model.codes import decode, encode
 from visil.model.reader import FrameSigns, frame_signs
 from visil.training.pieces import SAME, Piece, joined, truth
 
@@ -40,9 +39,6 @@ BURIED, TWICE, STRUNG = 0.6, 0.08, 0.4
 
 FOREIGN = 30
 """Foreign frames around a copy, at the most."""
-
-CODED = 0.25
-"""Share of targets that are kept as binary codes, so that such a collection is read as well as one of whole vectors."""
 
 FAR = 3.0
 """Seconds between a copied stretch and another moment of the same video."""
@@ -103,14 +99,13 @@ class Strings:
         query = query[:LONGEST]
         targets: list[tuple[Piece, Relation]] = [(self.originals[self.of_video[own]], "copy")]
         for place in range(strangers):
-            target = self._stranger(copy, place, strangers // 2, rng)
+            target = self._stranger(copy, place, rng)
             if target is not None:
                 targets.append(target)
         strung = [
             (self._strung(piece, rng)[:LONGEST] if rng.random() < STRUNG else piece, relation)
             for piece, relation in targets
         ]
-        strung = [(_coded(piece) if rng.random() < CODED else piece, relation) for piece, relation in strung]
         signs = self._signs(query)
         matrices = self.scorer.frames(query.vectors.float(), [piece.vectors.float() for piece, _ in strung])
         for (piece, relation), part in zip(
@@ -130,10 +125,8 @@ class Strings:
         (signs,) = frame_signs([piece.vectors], [blank], self.background, self.model.formula)
         return signs.to("cpu")
 
-    def _stranger(
-        self, copy: Piece, place: int, hard: int, rng: np.random.Generator
-    ) -> tuple[Piece, Relation] | None:
-        """The hardest kinds first: another moment of the same video, ``hard`` look-alikes, then anybody."""
+    def _stranger(self, copy: Piece, place: int, rng: np.random.Generator) -> tuple[Piece, Relation] | None:
+        """The hardest kinds first: another moment of the same video, look-alikes, then anybody."""
         own = int(copy.shows[0, 0])
         shown = set(np.unique(copy.shows).tolist())
         video = self.of_video[own]
@@ -141,7 +134,7 @@ class Strings:
             elsewhere = _elsewhere(self.originals[video], copy)
             if elsewhere is not None:
                 return elsewhere, "other moment"
-        if place <= hard:
+        if place <= 1:
             near = [v for v in self.lookalikes[video] if int(self.originals[v].shows[0, 0]) not in shown]
             if near:
                 return self.originals[near[int(rng.integers(len(near)))]], "look-alike"
@@ -166,10 +159,6 @@ class Strings:
             first = int(rng.integers(len(piece) - length + 1))
             yield piece[first : first + length]
             count -= length
-
-
-def _coded(piece: Piece) -> Piece:
-    return replace(piece, vectors=decode(encode(piece.vectors, "binary")))
 
 
 def _elsewhere(original: Piece, copy: Piece) -> Piece | None:

@@ -139,10 +139,10 @@ class Heavy:
     strongly: Range = (0.35, 2.2)
     gamma: float = 0.15
     exponent: Range = (0.4, 2.5)
-    dark: float = 0.08
+    dark: float = 0.05
     darkness: Range = (0.08, 0.35)
     """What is left of the light."""
-    negative: float = 0.1
+    negative: float = 0.04
     sides: float = 0.08
     """Probability of a band across the middle with blurred sides."""
     band: Range = (0.3, 0.65)
