@@ -22,7 +22,7 @@ LONG = (
         "test_extraction.py",
         "test_trainer.py",
     ),
-    *("test_hostile.py", "test_frames.py", "test_official.py", "test_match_figure.py", "test_store_s3.py"),
+    *("test_hostile.py", "test_frames.py", "test_official.py", "test_demo_collection.py"),
 )
 """Files that compute for ten seconds or more: next, so that none of them is left for the end."""
 
