@@ -54,6 +54,8 @@ def test_where_nothing_moves_or_nothing_is_known_the_ends_stay() -> None:
     segment = Segment((1.0, 8.0), (2.0, 9.0), 0.9)
     for still in (np.full((10, 10), 0.9, np.float32), np.full((10, 10), np.nan, np.float32)):
         assert line_through(segment, still, times, times) == {"query": [1.0, 8.0], "target": [2.0, 9.0]}
+    nearly = np.tile(0.9 - 0.006 * times.astype(np.float32), (10, 1))  # slowly growing lighter
+    assert line_through(segment, nearly, times, times)["target"] == [2.0, 9.0]
     short = Segment((1.0, 2.0), (2.0, 3.0), 0.9)
     assert line_through(short, matrix(10, 10, 0, 1), times, times)["target"] == [2.0, 3.0]
 

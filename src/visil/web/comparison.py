@@ -37,8 +37,8 @@ REACH_S = 3.5
 """How far either end of a line may move in the target, seconds."""
 STEP_S = 0.25
 """The steps in which it is moved, seconds."""
-COST = 0.002
-"""Similarity taken off for each second that an end moves: in still footage every line is equally good."""
+COST = 0.01
+"""Similarity taken off for each second that an end moves: in nearly still footage any line is as good."""
 RATIOS = (0.4, 2.5)
 """Slowest and fastest speed of the target against the query."""
 
