@@ -99,9 +99,13 @@ def main() -> None:
             known = {"file kB": file.stat().st_size / 1000}
             result[f"add, {kind}"] = known | measured("add", folder / f"{kind}.visil", file, *workers)
             print(kind, result[f"add, {kind}"], flush=True)
-        other = write(folder / "other.mkv", changing(3, (15000, 8000)), (15000, 8000), 1)
-        result["compare, large"] = measured("compare", files["large"], other)
-        print("compare", result["compare, large"], flush=True)
+        others = {
+            "large": write(folder / "other.mkv", changing(3, (15000, 8000)), (15000, 8000), 1),
+            "long": write(folder / "longer.mkv", changing(seconds + 60, (480, 270)), (480, 270), 1),
+        }
+        for kind, other in others.items():
+            result[f"compare, {kind}"] = measured("compare", files[kind], other)
+            print("compare", kind, result[f"compare, {kind}"], flush=True)
     if not workers:
         keep("strange_files", {"seconds of the long file": seconds, **result})
 

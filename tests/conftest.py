@@ -36,6 +36,14 @@ settings.register_profile("new")
 settings.load_profile(os.environ.get("VISIL_EXAMPLES", "same"))
 
 
+@pytest.fixture(autouse=True)
+def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command that runs in a test's own process chooses for itself holds for that test alone."""
+    for name in ("VISIL_DEVICE", "VISIL_PRECISION"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that wait first, then long ones, then those with the most tests."""
     tests = Counter(item.path for item in items)

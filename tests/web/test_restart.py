@@ -76,7 +76,7 @@ def test_killed_while_it_adds_then_started_again_for_other_hosts(
     folder.mkdir()
     for name in ("a.mp4", "b.webm"):
         shutil.copy(root / ("cut.mp4" if name == "a.mp4" else "more/rocket.webm"), folder / name)
-    write_video(folder / "c.mp4", footage("coffee", 40), FPS)
+    write_video(folder / "c.mp4", footage("coffee", 100), FPS)
     child, said = start(tmp_path / "new.visil", "--port", "0")
     assert f"files may be added from {tmp_path.resolve()}" in said[1]
     client = Client(address(said))
