@@ -111,9 +111,9 @@ def _edit(many: Path, **changes: object) -> None:
 
 
 def _double(many: Path, model: ViSiL) -> None:
-    """A video of one shard in another as well."""
+    """A video of one shard in another as well: the one that is searched for, so that both are found."""
     with visil.Index(many, model=model) as index:
-        video = next(index.catalogue.videos())
+        video = next(video for video in index.catalogue.videos() if video.path.endswith("retina.mp4"))
         source = shards(index).members.where(video.id)
         assert source is not None
         target = (source + 1) % 3

@@ -93,7 +93,7 @@ def test_wrong_tokens_are_limited_and_right_ones_are_taken_all_the_same(server: 
 
 
 def test_short_tokens_are_looked_at_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callers, "GUESS_EVERY_S", 0.01)
+    monkeypatch.setattr(callers, "GUESS_EVERY_S", 0.1)
     monkeypatch.setattr(callers, "GUESSES_WAITING", 5)
 
     async def scene(tokens: Tokens) -> list[object]:
