@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -15,8 +17,9 @@ import pytest
 from toy_extraction import Toys, ToyWork, frames_of
 from visil.collection import extraction
 from visil.collection.extraction import extract
+from visil.collection.worker import Sealed, Worker
 from visil.errors import IndexFolderError
-from visil.processes import available
+from visil.processes import Workers, available, send_handle
 
 pytestmark = pytest.mark.skipif(not available(), reason="worker processes are forked")
 
@@ -211,3 +214,17 @@ def test_nothing_is_imported_from_the_working_directory(folder_of_traps: Path) -
     work = ToyWork(folder_of_traps / "features")
     extract(work, ["5", "6"], workers=2)
     assert sorted(work.kept) == ["5", "6"]
+
+
+def test_what_a_worker_hands_over_while_it_is_ended_goes(tmp_path: Path) -> None:
+    ours, theirs = multiprocessing.Pipe()
+    worker = Worker(cast(Workers, None), None)
+    worker._connection = ours
+    files = {kind: (tmp_path / f".{kind}.part", 3) for kind in ("me", "mean")}
+    theirs.send(Sealed(files, None))
+    for file, _ in files.values():
+        with file.open("wb") as opened:
+            send_handle(theirs, opened.fileno())
+    theirs.close()
+    worker.close()
+    assert leftovers(tmp_path) == []

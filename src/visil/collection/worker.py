@@ -8,6 +8,7 @@ workers, those that still have one are given more cores.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -196,13 +197,17 @@ class Worker:
             raise Crashed(task.name) from error
 
     def close(self) -> None:
-        """End the worker: what it has under way it takes back."""
+        """End the worker: what it has under way it takes back, and what it hands over meanwhile goes."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._send(connection, Stop())
             with suppress(EOFError, OSError):
                 while connection.poll(GRACE_S):
-                    connection.recv()
+                    match connection.recv():
+                        case Sealed(files):
+                            for file, _ in files.values():
+                                os.close(receive_handle(connection))
+                                file.unlink(missing_ok=True)
             connection.close()
 
     def _started(self) -> Connection:
