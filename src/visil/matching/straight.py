@@ -44,6 +44,9 @@ BESIDE = 3
 HALF = 2
 """Places between two frames that a line may pass through."""
 
+SLACK = 1e-4
+"""By which sums of worth may be off as they are rounded."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -115,13 +118,13 @@ class Relief:
         """
         best: tuple[float, list[Run]] = (0.0, [])
         columns = self.worth.shape[1]
-        for speed in speeds:
-            for way in ways:
-                runs = _at_speed(self.worth[:, ::way], speed, price)
-                usual = speed == 1.0 and way == 1
-                total = _together(runs) * (1.0 if usual else OTHERWISE)
-                if total > best[0] + 1e-6:
-                    best = total, runs if way > 0 else [run.turned(columns) for run in runs]
+        tried = [(speed, way) for speed in speeds for way in ways]
+        found = _at_speeds(self.worth, tried, price)
+        for (speed, way), runs in zip(tried, found, strict=True):
+            usual = speed == 1.0 and way == 1
+            total = _together(runs) * (1.0 if usual else OTHERWISE)
+            if total > best[0] + 1e-6:
+                best = total, runs if way > 0 else [run.turned(columns) for run in runs]
         return best[1]
 
 
@@ -156,43 +159,91 @@ def _together(runs: Sequence[Run]) -> float:
     return total
 
 
-def _at_speed(value: Floats, speed: float, price: float) -> list[Run]:
-    if speed < 1:
-        return [
-            Run(run.cells[:, ::-1], run.worth, speed)
-            for run in _at_speed(np.ascontiguousarray(value.T), 1 / speed, price)
-        ]
-    rows, columns = value.shape
-    base = np.arange(rows) * speed
-    lowest = -int(np.ceil(base[-1]))
-    offsets = np.arange(lowest * HALF, (columns - 1) * HALF + 1) / HALF
-    places = np.rint(base[:, None] + offsets[None, :]).astype(np.int64)
+def _at_speeds(value: Floats, tried: Sequence[tuple[float, int]], price: float) -> list[list[Run]]:
+    """For each speed and direction, the best way through a map along its lines; all in one pass, and turned, another.
+
+    Lines that cannot be worth their price are not looked at.
+    """
+    found: list[list[Run]] = [[] for _ in tried]
+    for slow in (False, True):  # slower than the query: then each frame of the target is on a line once
+        chosen = [i for i, (speed, _) in enumerate(tried) if (speed < 1) is slow]
+        maps = {way: value[:, ::way].T if slow else value[:, ::way] for _, way in tried}
+        gaining = np.flatnonzero(np.any([(one > 0).any(axis=1) for one in maps.values()], axis=0))
+        if not len(gaining) or not chosen:
+            continue
+        rows = np.arange(gaining[0], gaining[-1] + 1)
+        sheared, places = zip(
+            *(_sheared(maps[tried[i][1]], rows, tried[i][0], price) for i in chosen), strict=True
+        )
+        for i, where, pieces in zip(chosen, places, _ways(sheared, price), strict=True):
+            for first, last, line, total in pieces:
+                cells = np.stack([rows[first : last + 1], where[first : last + 1, line]], axis=1)
+                found[i].append(Run(cells[:, ::-1] if slow else cells, total, tried[i][0]))
+    return found
+
+
+def _sheared(value: Floats, rows: Cells, speed: float, price: float) -> tuple[Floats, Cells]:
+    """What lines of a speed meet on some rows of a map, and in which columns, [rows, lines]."""
+    speed = max(speed, 1 / speed)
+    columns = value.shape[1]
+    offsets = _worthwhile(value, speed, price) / HALF
+    places = np.rint(rows[:, None] * speed + offsets[None, :]).astype(np.int64)
     there = (places >= 0) & (places < columns)
-    sheared = np.where(there, value[np.arange(rows)[:, None], places.clip(0, columns - 1)], -1.0)
-    return [
-        Run(np.stack([np.arange(first, last + 1), places[first : last + 1, line]], axis=1), total, speed)
-        for first, last, line, total in _ways(sheared, price)
-    ]
+    return np.where(there, value[rows[:, None], places.clip(0, columns - 1)], np.float32(-1.0)), places
 
 
-def _ways(sheared: Floats, price: float) -> list[tuple[int, int, int, float]]:
-    """First row, last row, line and worth of each piece of the best way down a map, on a line or on none."""
-    rows, lines = sheared.shape
-    stay = np.zeros((rows, lines), bool)
-    came = np.full(rows + 1, -1, np.int64)  # the line that the best way off all lines came from
-    off = 0.0
-    on = np.full(lines, -np.inf)
-    offs = np.zeros(rows + 1)
+def _worthwhile(value: Floats, speed: float, price: float) -> Cells:
+    """The lines of a speed that gain more than they cost, by where they meet the first row, in steps of 1 / HALF."""
+    rows, columns = np.nonzero(value > 0)
+    # A line meets a cell that it passes within half a frame of.
+    first = np.ceil(HALF * (columns - rows * speed - 0.5) - 1e-6).astype(np.int64)
+    met = first[:, None] + np.arange(HALF + 1)
+    lowest = int(met.min())
+    sums = np.bincount((met - lowest).ravel(), np.repeat(value[rows, columns], HALF + 1))
+    return np.flatnonzero(sums > price - SLACK) + lowest
+
+
+def _ways(maps: Sequence[Floats], price: float) -> list[list[tuple[int, int, int, float]]]:
+    """First row, last row, line and worth of each piece of the best way down each map, on a line or on none.
+
+    Maps [rows, lines] are gone through side by side.
+    """
+    known = [number for number, one in enumerate(maps) if one.shape[1]]
+    found: list[list[tuple[int, int, int, float]]] = [[] for _ in maps]
+    if not known:
+        return found
+    lines = np.array([maps[number].shape[1] for number in known])
+    stops = np.cumsum(lines)
+    starts = stops - lines
+    owner = np.repeat(np.arange(len(known)), lines)
+    wide = np.concatenate([maps[number] for number in known], axis=1)
+    rows = len(wide)
+    stay = np.zeros(wide.shape, bool)
+    came = np.full((rows + 1, len(known)), -1, np.int64)  # the line that the best way off all lines came from
+    off = np.zeros(len(known))
+    on = np.full(wide.shape[1], -np.inf)
+    offs = np.zeros((rows + 1, len(known)))
     for row in range(rows):
-        entering = off - price
-        stay[row] = on > entering
-        on = np.maximum(on, entering) + sheared[row]
-        line = int(np.argmax(on))
-        if on[line] > off:
-            off, came[row + 1] = float(on[line]), line
+        entering = (off - price)[owner]
+        np.greater(on, entering, out=stay[row])
+        on = np.maximum(on, entering) + wide[row]
+        highest = np.maximum.reduceat(on, starts)
+        for place in np.flatnonzero(highest > off).tolist():
+            came[row + 1, place] = int(np.argmax(on[starts[place] : stops[place]]))
+        off = np.maximum(off, highest)
         offs[row + 1] = off
+    for place, number in enumerate(known):
+        own = slice(starts[place], stops[place])
+        found[number] = _pieces(stay[:, own], came[:, place], offs[:, place])
+    return found
+
+
+def _pieces(
+    stay: NDArray[np.bool_], came: Cells, offs: NDArray[np.float64]
+) -> list[tuple[int, int, int, float]]:
+    """The way back up one map: where it stayed on its line, which line it came from, what it was worth by then."""
     pieces = []
-    row = rows
+    row = len(stay)
     while row > 0:
         line = int(came[row])
         if line < 0:

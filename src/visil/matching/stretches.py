@@ -106,9 +106,13 @@ def stretches(
     """
     turned = [_turned(path, shape[1]) for path in backwards]
     found: list[Stretch] = []
+    searched: set[Search] = set()
     for path in sorted([*forwards, *turned], key=lambda path: -path.gain)[:MOST_PATHS]:
         if path.strength(config) >= promising and not any(_holds(stretch, path) for stretch in found):
-            found += _lines(path, block, shape, config, changes)
+            search = _search(path, shape)
+            if search not in searched:  # else its lines are known: paths of short videos are all in one box
+                found += _lines(search, block, config, changes)
+            searched.add(search)
         if not path.reversed and not any(_holds(stretch, path) for stretch in found):
             found += _pieces(path, block, config)
     found.sort(key=lambda stretch: -stretch.strength(config.threshold))
@@ -159,10 +163,12 @@ def _common(a: tuple[int, int], b: tuple[int, int]) -> int:
     return min(a[1], b[1]) - max(a[0], b[0]) + 1
 
 
-def _lines(
-    path: Path, block: Block, shape: tuple[int, int], config: LocalizeConfig, changes: Changes | None
-) -> list[Stretch]:
-    """The straight stretches around a path."""
+Search = tuple[tuple[int, int], tuple[int, int], Sequence[float]]
+"""First and last rows and columns among which lines are looked for, and at which speeds."""
+
+
+def _search(path: Path, shape: tuple[int, int]) -> Search:
+    """Where to look for the straight stretches around a path."""
     spans = path.query, path.target
     around = max(ASIDE, *(last - first + 1 for first, last in spans))
     if max(shape) <= WHOLE:
@@ -172,6 +178,15 @@ def _lines(
             (max(0, first - around), min(length - 1, last + around))
             for (first, last), length in zip(spans, shape, strict=True)
         )
+    if (rows[1] - rows[0] + 1) * (columns[1] - columns[0] + 1) <= EVERY_SPEED:
+        return rows, columns, SPEEDS
+    own = (spans[1][1] - spans[1][0] + 1) / (spans[0][1] - spans[0][0] + 1)
+    return rows, columns, (min(SPEEDS, key=lambda s: abs(np.log(s / own))),)
+
+
+def _lines(search: Search, block: Block, config: LocalizeConfig, changes: Changes | None) -> list[Stretch]:
+    """The straight stretches of a part of the map."""
+    rows, columns, speeds = search
     height, width = rows[1] - rows[0] + 1, columns[1] - columns[0] + 1
     if height * width > MOST_CELLS or min(height, width) < 3:
         return []
@@ -183,8 +198,6 @@ def _lines(
         None if query is None else query[rows[0] : rows[1] + 1],
         None if target is None else target[columns[0] : columns[1] + 1],
     )
-    own = (spans[1][1] - spans[1][0] + 1) / (spans[0][1] - spans[0][0] + 1)
-    speeds = SPEEDS if height * width <= EVERY_SPEED else (min(SPEEDS, key=lambda s: abs(np.log(s / own))),)
     found: list[Stretch] = []
     left = relief
     for _ in range(MOST_PASSES):
