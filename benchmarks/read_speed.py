@@ -22,6 +22,7 @@ from visil.bench.end_to_end import share
 from visil.collection.adding import largest_first
 from visil.collection.discover import discover
 from visil.evaluation.evaluate import Task, evaluate_videos
+from visil.ours import be_ours
 from visil.training.cached_footage import CachedFootage
 
 Row = dict[str, Any]
@@ -66,6 +67,7 @@ def row_of(what: str, work: Callable[[list[Path], int, Path], int], files: list[
 
 def main() -> None:
     """Measure and keep."""
+    be_ours()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -8,6 +8,9 @@ since it may have threads, a GPU, and whatever else a user's program has loaded;
 would load torch each time. So one fresh process is started, is told once what workers do, loads that, goes to the
 folder that paths are relative to, and forks workers: in milliseconds, and with its memory shared between them until
 they write to it. When this process ends, however that happens, all of them do.
+
+To load torch takes seconds, in which sixteen cores wait. A process that is ours alone (:mod:`visil.ours`) has loaded it
+already: where none of its threads is at work, that one process is a fork of it.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
+from visil import ours
 from visil.errors import VisilError
 
 START_S = 60.0
@@ -69,21 +74,35 @@ def available() -> bool:
     return sys.platform == "linux" and bool(sys.executable)
 
 
+def quick() -> bool:
+    """Whether workers are there at once: this process may be forked, now.
+
+    What another thread holds while it computes, a fork would wait for without end. Those of a progress bar and of
+    pools, which wait for work while this one does something else, hold nothing.
+    """
+    idle = ("visil_", "visil-seal")
+    others = (t for t in threading.enumerate() if t is not threading.current_thread())
+    return (
+        ours.is_ours()
+        and available()
+        and all(type(t).__module__.startswith("rich.") or t.name.startswith(idle) for t in others)
+    )
+
+
 class Workers:
     """A process that forks workers, where that is :func:`available`; :meth:`close` ends it and all of them."""
 
     def __init__(self, service: Service) -> None:
         self._control, theirs = socket.socketpair()
+        self._fresh: subprocess.Popen[bytes] | None = None
+        self.pid: int
+        """The process that forks workers."""
         with theirs:
-            self._process = subprocess.Popen(
-                python("-m", "visil.processes", str(theirs.fileno()), _here()),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,  # where this process prints its results
-                start_new_session=True,  # Ctrl-C is for this process, which ends its workers itself
-                cwd=NEUTRAL,
-                env=environment(ENVIRONMENT),
-            )
+            if quick():
+                self.pid = _forked(theirs, service)
+            else:
+                self._fresh = _fresh(theirs)
+                self.pid = self._fresh.pid
         self._lock = threading.Lock()
         self.ready = threading.Event()
         """Set when workers can be forked."""
@@ -94,8 +113,9 @@ class Workers:
 
     def _start(self, service: Service) -> None:
         try:
-            data = pickle.dumps(service)
-            self._control.sendall(struct.pack("!Q", len(data)) + data)
+            if self._fresh is not None:
+                data = pickle.dumps(service)
+                self._control.sendall(struct.pack("!Q", len(data)) + data)
             if self._control.recv(1) != b"R":
                 self.failed = "the process that they come from has ended"
         except Exception as error:  # what cannot be sent may say so in any way
@@ -129,10 +149,62 @@ class Workers:
     def close(self) -> None:
         """End the process and what it has forked, at once."""
         self._control.close()
-        if sys.platform == "linux" and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        if sys.platform == "linux" and (self._fresh is None or self._fresh.poll() is None):
+            for end in (os.killpg, os.kill):  # it may have no group of its own yet
+                with suppress(ProcessLookupError):
+                    end(self.pid, signal.SIGKILL)
+        if self._fresh is not None:
+            self._fresh.wait()
+        else:
+            os.waitpid(self.pid, 0)
         self._starting.join()
+
+
+def _fresh(control: socket.socket) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        python("-m", "visil.processes", str(control.fileno()), _here()),
+        pass_fds=[control.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # where this process prints its results
+        start_new_session=True,  # Ctrl-C is for this process, which ends its workers itself
+        cwd=NEUTRAL,
+        env=environment(ENVIRONMENT),
+    )
+
+
+def _forked(control: socket.socket, service: Service) -> int:
+    """The same as a fork of this process."""
+    here = _here()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it has threads, and they wait
+        process = os.fork()
+    if process:
+        return process
+    try:
+        _leave_all_behind(control.fileno())
+        service.prepare()
+        _serve(control, service, here)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
+
+
+def _leave_all_behind(control: int) -> None:
+    """What a fresh process would have none of: the terminal, output, open files and locks, ways to find modules."""
+    gc.freeze()  # nothing of this process's is ever finalised
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1):
+        os.dup2(nothing, standard)
+    for handle in map(int, os.listdir("/proc/self/fd")):
+        if handle not in (0, 1, 2, control):
+            with suppress(OSError):
+                os.close(handle)
+    os.chdir(NEUTRAL)
+    sys.path[:] = [folder for folder in sys.path if os.path.isabs(folder)]
+    os.environ.update(environment(ENVIRONMENT))
 
 
 def usable_cores() -> int:
@@ -208,9 +280,9 @@ def python(*arguments: str) -> list[str]:
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The variables of such a process: this one's, and ``more``; where it runs changes nothing of what they mean."""
-    ours = {"PYTHONSAFEPATH": "1", "PYTHONPATH": python_path()}
+    always = {"PYTHONSAFEPATH": "1", "PYTHONPATH": python_path()}
     paths = {name: os.path.abspath(os.environ[name]) for name in PATHS if os.environ.get(name)}
-    return {**os.environ, **paths, **ours, **(more or {})}
+    return {**os.environ, **paths, **always, **(more or {})}
 
 
 def _here() -> str:
@@ -232,7 +304,7 @@ def python_path() -> str:
 
 
 def main() -> None:
-    """Until the other end of the control socket is gone."""
+    """Of ``HANDLE FOLDER``: until the other end of that control socket is gone."""
     if sys.platform != "linux":
         raise NotImplementedError(NOT_HERE)
     control = socket.socket(fileno=int(sys.argv[1]))
@@ -240,7 +312,11 @@ def main() -> None:
     with lasting():
         service: Service = pickle.loads(_exactly(control, length))
         service.prepare()
-    os.chdir(sys.argv[2])
+    _serve(control, service, sys.argv[2])
+
+
+def _serve(control: socket.socket, service: Service, folder: str) -> NoReturn:
+    os.chdir(folder)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end are not waited for
     control.sendall(b"R")
     while True:

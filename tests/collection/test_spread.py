@@ -70,12 +70,12 @@ def test_workers_take_over_and_answers_keep_their_order(index: Index) -> None:
     with Spread(index, 2) as asked:
         found = until_workers_answer(asked)
         assert asked._workers is not None
-        forking = asked._workers._process
+        forking = asked._workers.pid
         with pytest.raises(UsageError, match=r"many\.visil: not 3"):  # an error of theirs is raised here
             list(asked.map(refused, [3], 1))
     assert [item for item, _ in found] == list(range(200))
     assert len({answering for _, answering in found}) == 3, "this process at first, then two others"
-    assert forking.poll() is not None, "and they are gone with their work"
+    assert not Path(f"/proc/{forking}").exists(), "and they are gone with their work"
 
 
 @workers_needed

@@ -122,7 +122,7 @@ def test_processes_store_what_this_one_would_and_one_that_ends_costs_one_video(
         assert made.read_bytes() == (tmp_path / "here").read_bytes()
         with pytest.raises(VideoError, match=r"broken\.mp4"):
             decoders.decode(broken, tmp_path / "none", stamp_of(broken))
-        forker = workers._process.pid
+        forker = workers.pid
         (child,) = Path(f"/proc/{forker}/task/{forker}/children").read_text().split()
         os.kill(int(child), signal.SIGKILL)
         with pytest.raises(VideoError, match="ended the process"):

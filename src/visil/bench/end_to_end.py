@@ -33,6 +33,7 @@ from visil.collection.extraction import extract
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.recipe import ByKind
 from visil.errors import FileError, UsageError, VideoError, VisilError
+from visil.ours import be_ours
 from visil.processes import NEUTRAL, environment, python, usable_cores
 from visil.video import Frames
 
@@ -176,6 +177,7 @@ def _step(what: str, device: str, workers: int, index: Path, files: Sequence[Pat
 
 def step() -> None:
     """Of ``STEP WORKERS INDEX``, and files as JSON on standard input: prints what it took as JSON."""
+    be_ours()
     what, workers, index = sys.argv[1:]
     files = [Path(file) for file in json.load(sys.stdin)]
     with most_memory() as memory:

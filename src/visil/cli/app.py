@@ -34,6 +34,7 @@ from visil.cli.commands import Commands
 from visil.cli.verbosity import logged_to_console
 from visil.errors import VisilError
 from visil.heap import bound_arenas
+from visil.ours import be_ours
 from visil.waiting import wait_asleep
 
 app = Commands(
@@ -88,6 +89,7 @@ def _root(
 
 def main() -> NoReturn:
     """Run; every expected failure is one line on standard error and exit status 1."""
+    be_ours()
     atexit.register(gc.freeze)  # nobody looks for garbage in a process that ends: a third of a second
     try:
         with logged_to_console():

@@ -1,7 +1,8 @@
 """Many videos to features, on all cores of this machine: the one loop of ``add``, ``evaluate`` and the paper's tables.
 
-It begins in this process: threads read, and one thread embeds what they have read. Most runs are over before anything
-better were ready. While a longer one goes on, worker processes are started, and take over when they can:
+Worker processes do it. Where they take seconds to start (:func:`visil.processes.quick`), it begins in this process:
+threads read, and one thread embeds what they have read. Most runs are over before anything better were ready. While a
+longer one goes on, workers are started, and take over when they can:
 
 - on a processor each of them reads, embeds and writes whole videos, on one core, and only tells where the features are.
   Neither Python's lock nor threads that wait for each other cost anything then;
@@ -38,7 +39,7 @@ from visil.collection.shared_frames import SharedFrames
 from visil.collection.worker import Embedded, Extracting, Worker
 from visil.heap import give_back
 from visil.kernels.cores import using_cores
-from visil.processes import Workers, available
+from visil.processes import Workers, available, quick
 
 logger = logging.getLogger("visil")
 
@@ -90,7 +91,9 @@ class _Run:
     def run(self) -> None:
         try:
             with using_cores(self.cores):
-                if self.alone or HERE_FRAMES:
+                if not self.alone and len(self.items) > 1 and quick():
+                    self._workers = self._start_workers()
+                elif self.alone or HERE_FRAMES:
                     self._here()
                 if len(self.items):
                     self._elsewhere()
@@ -111,10 +114,11 @@ class _Run:
         """Every thread has a worker process, which is forked when there is something to do for it."""
         self._workers = self._workers or self._start_workers()
         team, memories = Team(self.cores), []
-        for _ in range(min(self.cores, len(self.items))):
+        count = min(self.cores, len(self.items))
+        for _ in range(count):
             memory = SharedFrames.make(READ, self.work.recipe.side, pin=self.on_gpu) if self.share else None
             memories.append(memory)
-            team.add(Worker(self._workers, memory))
+            team.add(Worker(self._workers, memory, self.cores // count))
         try:
             self._read(list(team.busy))
         finally:

@@ -22,8 +22,9 @@ import torch
 
 from visil.collection.remote_objects import is_url
 from visil.errors import IndexFolderError, VisilError
+from visil.heap import keep_heap
 from visil.prefetch import in_order
-from visil.processes import Workers, WorkersError, available
+from visil.processes import Workers, WorkersError, available, quick
 
 if TYPE_CHECKING:
     from visil.collection.background import Background
@@ -38,10 +39,10 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 PATIENCE_S = 0.5
-"""Seconds of work in this process before it is asked whether workers are worth it."""
+"""Seconds of work in this process before it is asked whether workers are worth it; where they are quick, none."""
 
-WORTH_S = 3.0
-"""Seconds of work left from which they are: they take nearly two to start."""
+WORTH_S, WORTH_QUICK_S = 3.0, 0.3
+"""Seconds of work left from which they are: they take nearly two to start, or hardly any time."""
 
 MOST_THREADS = 4
 """Threads of torch's own where there can be no workers: more only wait for each other."""
@@ -110,7 +111,8 @@ class Spread:
             if self.cores < 2:
                 continue
             took = time.monotonic() - started
-            if self._workers is None and took > PATIENCE_S and (count - done) * took / done > WORTH_S:
+            patience, worth = (0.0, WORTH_QUICK_S) if quick() else (PATIENCE_S, WORTH_S)
+            if self._workers is None and took > patience and (count - done) * took / done > worth:
                 self._workers = Workers(Asking.of(self.index))
             if self._workers is not None and self._workers.ready.is_set():
                 if not self._workers.failed:
@@ -201,6 +203,7 @@ class Asking:
         import visil.collection.exact_neighbours
         import visil.collection.index  # noqa: F401
 
+        keep_heap()
         torch.set_num_threads(1)
         faiss.omp_set_num_threads(1)
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from visil.collection.recipe import NOTHING, READ, Recipe, Task, discard, seal, write
 from visil.collection.shared_frames import SharedFrames
 from visil.errors import VideoError, VisilError
+from visil.heap import keep_heap
 from visil.kernels.cores import using_cores
 from visil.prefetch import prefetched
 from visil.processes import Workers, receive_handle, send_handle
@@ -144,12 +145,12 @@ class Lent:
 class Worker:
     """A worker process for one thread: started when first needed, and again after a crash."""
 
-    def __init__(self, workers: Workers, shared: SharedFrames | None) -> None:
+    def __init__(self, workers: Workers, shared: SharedFrames | None, cores: int = 1) -> None:
         """``shared``: the memory of a worker that only reads."""
         self._workers = workers
         self._shared = shared
         self._connection: Connection | None = None
-        self._cores = 1
+        self._cores = cores
         self._sending = threading.Lock()
 
     def use(self, cores: int) -> None:
@@ -238,6 +239,9 @@ class Extracting:
 
     def prepare(self) -> None:
         """See :meth:`visil.processes.Service.prepare`."""
+        import av  # noqa: F401  or each of them would load it
+
+        keep_heap()
         torch.set_num_threads(1)
         if self.recipe.embedder is not None:
             self.recipe.embedder.prepare()
