@@ -11,6 +11,7 @@ import pytest
 
 import visil
 from toy_questions import killed, process, refused
+from visil.collection import queries as queries_asked
 from visil.collection import spread
 from visil.collection.index import Index
 from visil.collection.spread import Spread
@@ -18,7 +19,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VisilError
 from visil.processes import available
 
-from .stored import fill, identity
+from .stored import features, fill, identity, put
 
 workers_needed = pytest.mark.skipif(not available(), reason="worker processes are for Linux")
 
@@ -62,6 +63,37 @@ def test_duplicates_and_searches_are_the_same_on_two_cores(index: Index) -> None
     queries = [identity(name) for name in NAMES[:6]]
     expected = [index.search(query, 5) for query in queries]
     assert list(index.search_many(queries, 5, workers=2)) == expected
+
+
+def test_several_questions_as_one_have_the_same_answers(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shaded = features(1, 8)
+    shaded.blank[:3] = True  # type: ignore[index]
+    put(index, "begins in the dark", shaded)
+    queries = [
+        identity("begins in the dark"),
+        *(identity(name) for name in NAMES[:6]),
+        "nobody knows this",
+        *map(identity, NAMES[6:8]),
+    ]
+    groups = index.find_duplicates(workers=1).to_dict()
+    alone = list(index.search_many(queries, 12, workers=1))
+    monkeypatch.setattr(spread, "questions_at_once", lambda _: 5)
+    monkeypatch.delattr(queries_asked, "_answer")  # which asks one by one
+    assert index.find_duplicates(workers=1).to_dict() == groups
+    together = list(index.search_many(queries, 12, workers=1))
+    assert [repr(hits) for hits in together if isinstance(hits, VisilError)] == [repr(alone[7])]
+    for one, other in zip(alone, together, strict=True):
+        if not isinstance(one, VisilError) and not isinstance(other, VisilError):
+            assert [(hit.id, hit.verdict, hit.segments, hit.note) for hit in other] == [
+                (hit.id, hit.verdict, hit.segments, hit.note) for hit in one
+            ]
+            assert [hit.score for hit in other] == pytest.approx([hit.score for hit in one], abs=1e-5)
+            assert [hit.evidence for hit in other] == pytest.approx([hit.evidence for hit in one], abs=1e-4)
+    first = together[0]
+    assert not isinstance(first, VisilError)
+    assert any(hit.verdict == "unrelated" for hit in first)
 
 
 @workers_needed

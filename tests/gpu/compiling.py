@@ -12,7 +12,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from visil.kernels import triton_comparator, triton_frames, triton_maps, triton_training
+from visil.kernels import triton_comparator, triton_frames, triton_maps, triton_pairs, triton_training
 
 INTEGER = {"i32"}
 
@@ -38,7 +38,9 @@ def compiled(
     return {"shared": made.metadata.shared}
 
 
-def frames(dtype: str, channels: int, few: int, out: str, memory: int, chip: int) -> dict[str, Any]:
+def frames(
+    dtype: str, channels: int, few: int, out: str, memory: int, chip: int, listed: bool = False
+) -> dict[str, Any]:
     """The Tensor Dot kernel of one kind of features."""
     size = {"fp16": 2, "bf16": 2, "fp8e4nv": 1}[dtype]
     tile = triton_frames.tile_for(channels, size, few, memory, {"fp16": 2, "fp32": 4}[out])
@@ -59,7 +61,11 @@ def frames(dtype: str, channels: int, few: int, out: str, memory: int, chip: int
         "GROUP": triton_frames.GROUP,
         "WHICH": False,
         "which": None,
+        "LISTED": listed,
     }
+    types |= {"tiles": "*i64"}
+    if not listed:
+        constants["tiles"] = None
     found = compiled(
         triton_frames._frames_kernel, types, constants, chip, num_warps=tile.warps, num_stages=tile.stages
     )
@@ -153,6 +159,10 @@ def main() -> None:
         found.append(frames(dtype, channels, few, out, 232_448, 90))
     found.append(frames("fp16", 512, 0, "fp16", 166_912, 80))  # an A100
     found.append(frames("fp16", 256, 3, "fp32", 101_376, 89))  # a card for gamers
+    found.append(frames("fp16", 256, 3, "fp16", 232_448, 90, listed=True))
+    best = {"frames": "*fp16", "pairs": "*i64", "sums": "*fp32", "peaks": "*fp32"}
+    side = {"SIDE": triton_pairs.SIDE}
+    found.append(compiled(triton_pairs._best_kernel, best, side, 90) | {"kernel": "best", "memory": 232_448})
     print(json.dumps(found))
 
 

@@ -21,6 +21,6 @@ def test_kernels_compile_and_fit(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout.splitlines()[-1])
-    assert len(found) == 12
+    assert len(found) == 14
     for kernel in found:
         assert kernel["shared"] <= kernel["memory"], kernel

@@ -299,9 +299,11 @@ class Index:
         On ``workers`` cores, by default on all. What is wrong with one query is its answer, and the others go on.
         """
         self.parts.follow(FRESH_S)
-        asked = [(query, k, options) for query in queries]
         with self._spread(workers) as spread:
-            yield from spread.map(answered, asked, len(asked))
+            cuts = range(0, len(queries), spread.together)
+            asked = [(queries[start : start + spread.together], k, options) for start in cuts]
+            for answers in spread.map(answered, asked, len(asked)):
+                yield from answers
 
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:
         """Features of a query; those of a video that is in the collection are not made again."""

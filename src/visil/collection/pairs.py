@@ -6,8 +6,9 @@ Each video votes for others, as a query does in a search; a pair is compared onc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from visil.collection.parts import Parts
     from visil.collection.search import Hit
     from visil.collection.spread import Spread
+    from visil.compare.reading import Common
     from visil.model.features import VideoFeatures
 
 CANDIDATES = 40
@@ -102,7 +104,30 @@ def compared(
         if others:
             numbers = [videos[b].number for b in others]
             asked[a] = Compared(listed.place(a), videos[a].id, numbers)
-    yield from zip(asked, spread.map(comparison, asked.values(), len(asked)), strict=True)
+    every = list(asked.values())
+    batches = [every[start : start + spread.together] for start in range(0, len(every), spread.together)]
+    answers = chain.from_iterable(spread.map(comparisons, batches, len(batches)))
+    yield from zip(asked, answers, strict=True)
+
+
+def comparisons(index: Index, asked: Sequence[Compared]) -> list[list[Hit]]:
+    """What each of some videos has in common with others of the collection; several are compared together."""
+    if len(asked) == 1:
+        return [comparison(index, asked[0])]
+    parts = index.parts
+    questions: dict[int, list[tuple[int, tuple[VideoFeatures, Common | None, list[int]]]]] = defaultdict(list)
+    for i, one in enumerate(asked):
+        query: VideoFeatures | None = parts.connection.call(one.place, "features", one.id)
+        if query is not None:
+            common = index.common_here().beyond_typical(query)
+            for place, some in parts.by_place(one.others).items():
+                questions[place].append((i, (query, common, some)))
+    found: list[list[Hit]] = [[] for _ in asked]
+    calls = {place: ([question for _, question in some], None, True) for place, some in questions.items()}
+    for place, answers in parts.connection.some("compare_each", calls).items():
+        for (i, _), hits in zip(questions[place], answers, strict=True):
+            found[i] += hits
+    return found
 
 
 def comparison(index: Index, asked: Compared) -> list[Hit]:

@@ -281,6 +281,33 @@ class Part:
         hits = [hit_of(video, match) for video, match in matches]
         return hits if k is None else best_of(hits, k)
 
+    def compare_each(
+        self,
+        asked: Sequence[tuple[VideoFeatures, Common | None, Sequence[int]]],
+        k: int | None = None,
+        sharing: bool = False,
+    ) -> list[list[Hit]]:
+        """:meth:`compare` for several queries at once; ``sharing``: without those that share nothing for certain."""
+        from visil.compare.many_pairs import compare_each
+
+        wanted = sorted({number for _, _, numbers in asked for number in numbers})
+        videos = self.catalogue.numbered(wanted).values()
+        known = {
+            video.number: (video, found) for video, found in (self._recent or self.store).readable(videos)
+        }
+        own = [[known[number] for number in sorted(numbers) if number in known] for _, _, numbers in asked]
+        queries = [
+            (query, [features for _, features in some], common)
+            for (query, common, _), some in zip(asked, own, strict=True)
+        ]
+        answers = compare_each(self.model, self.model.scorer(), queries, sharing=sharing)
+        told: list[list[Hit]] = []
+        for some, matches in zip(own, answers, strict=True):
+            both = zip(some, matches, strict=True)
+            hits = [hit_of(video, match) for (video, _), match in both if match is not None]
+            told.append(hits if k is None else best_of(hits, k))
+        return told
+
     def best(self, query: VideoFeatures, common: Common | None, k: int) -> list[Hit]:
         """The best ``k`` of all videos here, without candidates."""
         return rank(self.model, self.store, query, self.catalogue.videos(), k, common)

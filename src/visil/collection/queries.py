@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,44 +42,85 @@ def search(
     refine: bool,
 ) -> Hits:
     """What :meth:`visil.Index.search` says."""
+    check_options(k, exhaustive, first_look, min_confidence, among)
+    parts = index.parts
+    parts.follow(FRESH_S)
+    question = Question.of(index, query)
+    wanted = k if verdicts is None else max(k, CANDIDATES)
+    found = _compared(parts, question, wanted, exhaustive=exhaustive, first_look=first_look, among=among)
+    if among is not None and question.own is not None and question.own.id not in among:
+        question = replace(question, own=None)
+    return _told(parts, question, found, k, wanted, min_confidence, verdicts, refine)
+
+
+def search_together(
+    index: Index,
+    queries: Sequence[str | os.PathLike[str] | VideoFeatures],
+    k: int,
+    *,
+    min_confidence: float = 0.0,
+    verdicts: Collection[str] | None = None,
+    refine: bool = False,
+) -> list[Hits | VisilError]:
+    """:func:`search` for several queries: their candidates are voted for, and compared, all at once."""
+    check_options(k, False, None, min_confidence, None)
+    parts = index.parts
+    parts.follow(FRESH_S)
+    asked: list[Question | VisilError] = []
+    for query in queries:
+        try:
+            asked.append(Question.of(index, query))
+        except VisilError as error:
+            asked.append(error)
+    sound = [one for one in asked if isinstance(one, Question)]
+    wanted = k if verdicts is None else max(k, CANDIDATES)
+    votes = parts.vote([Probes.of(one.features) for one in sound], max(CANDIDATES, 4 * k))
+    calls: dict[int, list[tuple[int, Compare]]] = defaultdict(list)
+    for i, (one, chosen) in enumerate(zip(sound, votes, strict=True)):
+        for place, some in parts.by_place(vote.number for vote in chosen).items():
+            calls[place].append((i, (one.features, one.common, some)))
+    found: list[dict[str, Hit]] = [{} for _ in sound]
+    arguments = {place: ([question for _, question in some], wanted) for place, some in calls.items()}
+    for place, answers in parts.connection.some("compare_each", arguments).items():
+        for (i, _), hits in zip(calls[place], answers, strict=True):
+            found[i] |= {hit.id: hit for hit in hits}
+    told = iter(
+        [
+            _told(parts, one, hits, k, wanted, min_confidence, verdicts, refine)
+            for one, hits in zip(sound, found, strict=True)
+        ]
+    )
+    return [next(told) if isinstance(one, Question) else one for one in asked]
+
+
+def answered(index: Index, asked: tuple[Sequence[Any], int, dict[str, Any]]) -> list[Hits | VisilError]:
+    """For each of some queries what :meth:`visil.Index.search` says, or what is wrong with the query."""
+    queries, k, options = asked
+    others = {name: options[name] for name in options.keys() - {"exhaustive", "first_look", "among"}}
+    by_votes = not options.get("exhaustive") and options.get("first_look") is options.get("among") is None
+    if len(queries) > 1 and by_votes:
+        with suppress(VisilError):  # each of them says for itself what is wrong
+            return search_together(index, queries, k, **others)
+    return [_answer(index, query, k, options) for query in queries]
+
+
+def _answer(index: Index, query: Any, k: int, options: dict[str, Any]) -> Hits | VisilError:
+    try:
+        return index.search(query, k, **options)
+    except VisilError as error:
+        return error
+
+
+def check_options(
+    k: int, exhaustive: bool, first_look: int | None, min_confidence: float, among: Collection[str] | None
+) -> None:
+    """Refuse what nothing can be looked for with."""
     if k < 1:
         raise UsageError(f"k must be at least 1, not {k}")
     if among is not None and (exhaustive or first_look is not None):
         raise UsageError("videos to look among are compared without a first look, and are few or likely ones")
     check_confidence(min_confidence)
     check_first_look(first_look)
-    from visil.compare.judge import too_little
-
-    parts = index.parts
-    parts.follow(FRESH_S)
-    own = held(parts.catalogue, query)
-    features = features_of(parts, query, own)
-    common = index.common_here().beyond_typical(features)
-    wanted = k if verdicts is None else max(k, CANDIDATES)
-    found = _compared(
-        parts, features, common, wanted, exhaustive=exhaustive, first_look=first_look, among=among
-    )
-    if own is not None and (among is None or own.id in among):
-        if own.id not in found:
-            found |= _compared_with(parts, features, common, [own.number], wanted)
-        if own.id in found:
-            found[own.id] = identical(found[own.id], own)
-    nearest = best_of(found.values(), wanted)
-    sure = [_where_it_is(parts.catalogue, hit) for hit in nearest if hit.confidence >= min_confidence]
-    if refine:
-        sure = [_closely(parts, features, hit) for hit in sure]
-    if verdicts is not None:
-        sure = [hit for hit in sure if hit.verdict in verdicts][:k]
-    return Hits(sure, too_little(query=features))
-
-
-def answered(index: Index, asked: tuple[Any, int, dict[str, Any]]) -> Hits | VisilError:
-    """What :meth:`visil.Index.search` says, or what is wrong with the query."""
-    query, k, options = asked
-    try:
-        return index.search(query, k, **options)
-    except VisilError as error:
-        return error
 
 
 def check_confidence(least: float) -> None:
@@ -87,6 +130,27 @@ def check_confidence(least: float) -> None:
 
 
 # ---------------------------------------------------------------------- what is asked about
+
+
+Compare = tuple["VideoFeatures", "Common | None", list[int]]
+"""A query, how common its frames are, and the numbers of videos that it is compared with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A query as it is compared."""
+
+    own: Video | None
+    """The video of the collection that it is, if it is one."""
+    features: VideoFeatures
+    common: Common | None
+
+    @classmethod
+    def of(cls, index: Index, query: str | os.PathLike[str] | VideoFeatures) -> Question:
+        """What a file, an id or features are here."""
+        own = held(index.parts.catalogue, query)
+        features = features_of(index.parts, query, own)
+        return cls(own, features, index.common_here().beyond_typical(features))
 
 
 def held(catalogue: AnyCatalogue, query: str | os.PathLike[str] | VideoFeatures) -> Video | None:
@@ -125,8 +189,7 @@ def features_of(
 
 def _compared(
     parts: Parts,
-    features: VideoFeatures,
-    common: Common | None,
+    question: Question,
     k: int,
     *,
     exhaustive: bool,
@@ -134,6 +197,7 @@ def _compared(
     among: Collection[str] | None,
 ) -> dict[str, Hit]:
     """The best ``k`` or more of those that are compared at all, by id."""
+    features, common = question.features, question.common
     count = parts.catalogue.count()[0]
     if (exhaustive and first_look is None) or (first_look is not None and first_look >= count):
         # While shards are rebalanced, a video may be in two of them: that is one hit.
@@ -178,6 +242,34 @@ def _likely(parts: Parts, features: VideoFeatures, count: int, among: Collection
 
 
 # ---------------------------------------------------------------------- what is said of the nearest
+
+
+def _told(
+    parts: Parts,
+    question: Question,
+    found: dict[str, Hit],
+    k: int,
+    wanted: int,
+    min_confidence: float,
+    verdicts: Collection[str] | None,
+    refine: bool,
+) -> Hits:
+    """The best ``k`` of what was found, as it is told; a video with the query's bytes is a copy."""
+    from visil.compare.judge import too_little
+
+    own, features = question.own, question.features
+    if own is not None:
+        if own.id not in found:
+            found |= _compared_with(parts, features, question.common, [own.number], wanted)
+        if own.id in found:
+            found[own.id] = identical(found[own.id], own)
+    nearest = best_of(found.values(), wanted)
+    sure = [_where_it_is(parts.catalogue, hit) for hit in nearest if hit.confidence >= min_confidence]
+    if refine:
+        sure = [_closely(parts, features, hit) for hit in sure]
+    if verdicts is not None:
+        sure = [hit for hit in sure if hit.verdict in verdicts][:k]
+    return Hits(sure, too_little(query=features))
 
 
 def _where_it_is(catalogue: AnyCatalogue, hit: Hit) -> Hit:

@@ -47,6 +47,9 @@ WORTH_S, WORTH_QUICK_S = 3.0, 0.3
 MOST_THREADS = 4
 """Threads of torch's own where there can be no workers: more only wait for each other."""
 
+GPU_TOGETHER = 64
+"""Videos whose candidates a GPU compares at once."""
+
 AHEAD = 2
 """Questions that wait for each worker: it has the next one at hand when it has answered."""
 
@@ -60,6 +63,8 @@ class Spread:
     def __init__(self, index: Index, workers: int) -> None:
         self.index = index
         self.cores = workers if _can_be_opened_again(index) else 1
+        self.together = questions_at_once(index.model.device)
+        """Questions that are worth asking as one."""
         self._threads = 1 if workers == self.cores else min(workers, MOST_THREADS)
         self._workers: Workers | None = None
         self._connections: list[Connection] = []
@@ -149,6 +154,11 @@ class Spread:
             self._local.connection = known
             self._connections.append(known)
         return known
+
+
+def questions_at_once(device: torch.device) -> int:
+    """How many a job is given: a GPU has all of them before it is waited for."""
+    return GPU_TOGETHER if device.type == "cuda" else 1
 
 
 def _can_be_opened_again(index: Index) -> bool:

@@ -379,8 +379,10 @@ def chunked_score(scorer: Scorer, query: Tensor, target: Tensor) -> float:
     return float(np.mean([scorer.pair(query, chunk) for chunk in chunks]))
 
 
-def check(model: Network, videos: VideoFeatures | Sequence[VideoFeatures], name: str) -> None:
-    """Refuse features that another model made, or that are no numbers."""
+def check(
+    model: Network, videos: VideoFeatures | Sequence[VideoFeatures], name: str, *, numbers: bool = True
+) -> None:
+    """Refuse features that another model made or, where that is not seen later, that are no ``numbers``."""
     videos = [videos] if isinstance(videos, VideoFeatures) else videos
     for video in videos:
         if video.vectors.shape[-1] != model.dim:
@@ -388,7 +390,7 @@ def check(model: Network, videos: VideoFeatures | Sequence[VideoFeatures], name:
                 f"the {name}'s features have {video.vectors.shape[-1]} channels, this model makes {model.dim}: "
                 "embed it with this model"
             )
-    if not finite(*(video.vectors for video in videos)):
+    if numbers and not finite(*(video.vectors for video in videos)):
         raise UsageError(f"the {name}'s features contain NaN or infinity")
 
 

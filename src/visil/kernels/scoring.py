@@ -17,10 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from visil.errors import UsageError
 from visil.kernels import devices, torch_engine
 from visil.kernels.packing import runs
 from visil.kernels.precision import Precision, arithmetic
-from visil.kernels.signs import signs_only
+from visil.kernels.signs import which_signs
 from visil.kernels.torch_engine import OnRows, TorchEngine
 from visil.model.formula import Formula
 
@@ -35,6 +36,9 @@ GPU_CELLS = 1 << 28
 
 GPU_WIDE = 1 << 24
 """Frame pairs whose matrices a GPU computes at once: 64 MB each."""
+
+LISTED_FRAMES = 1 << 17
+"""Frames of targets that a GPU compares with queries of their own at once: a gigabyte in half precision."""
 
 LISTENED_CELLS = 1 << 22
 """Frame pairs that a listener is handed at once."""
@@ -110,6 +114,39 @@ class Scorer:
     ) -> Iterator[tuple[list[Tensor], NDArray[np.float64]]]:
         for run in runs(targets, len, torch_engine.WIDE_FRAMES * torch.get_num_threads()):
             yield run, np.stack([self.scores(query, run) for query in queries])
+
+    def first_pass(
+        self, queries: Sequence[Tensor], targets: Sequence[Sequence[Tensor]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """CS_v of each query with each of its own targets, and the largest of their S_f: float64 [pairs] each.
+
+        For pairs of at most :attr:`wide_cells` frame pairs. On a GPU all of them at once, as far as memory allows.
+        """
+        found: list[tuple[Tensor, Tensor]] = []
+        asked = ((query, own) for query, own in zip(queries, targets, strict=True) if own)
+        for batch in runs(asked, lambda one: sum(map(len, one[1])), LISTED_FRAMES):
+            some = [(self._placed(q), [self._placed(t) for t in own]) for q, own in batch]
+            if self.formula.comparator is None and self._takes(*(t for q, own in some for t in (q, *own))):
+                from visil.kernels.triton_pairs import pair_scores
+
+                found.append(pair_scores(some, self.formula, self.arithmetic))
+            else:
+                found += [self._first_pass(query, own) for query, own in some]
+        if not found:
+            return np.empty(0), np.empty(0)
+        scores, peaks = (torch.cat(each).double().cpu().numpy() for each in zip(*found, strict=True))
+        return scores, peaks
+
+    def _first_pass(self, query: Tensor, targets: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        if not torch_engine.finite(query, *targets):
+            raise UsageError("features contain NaN or infinity: make them anew")
+        scores: list[float] = []
+        peaks: list[Tensor] = []
+        for run in runs(targets, len, max(1, min(torch_engine.WIDE_FRAMES, self.wide_cells // len(query)))):
+            frames, lengths = self.frames(query, run), [len(target) for target in run]
+            scores += [score for score, _ in self.read(frames, lengths)]
+            peaks += [part.max() for part in frames.split(lengths, dim=1)]
+        return torch.tensor(scores, dtype=torch.float64), torch.stack(peaks).double().cpu()
 
     def best(
         self, queries: Sequence[Tensor], targets: Iterable[Tensor], k: int, *, matrices: bool = False
@@ -202,11 +239,9 @@ class Scorer:
 
     def _takes(self, *videos: Tensor) -> bool:
         """Whether the GPU's engine takes these: whole vectors, not in float64."""
-        stands_for_others = (not self.formula.binary and signs_only(video) for video in videos)
-        return self.on_gpu and not any(
-            video.dtype == torch.float64 or signs
-            for video, signs in zip(videos, stands_for_others, strict=True)
-        )
+        if not self.on_gpu or any(video.dtype == torch.float64 for video in videos):
+            return False
+        return self.formula.binary or not any(which_signs(videos))
 
     def _placed(self, vectors: Tensor) -> Tensor:
         """On the device, in the comparator's precision; without one the arithmetic is the features' own."""

@@ -30,6 +30,15 @@ def signs_only(vectors: Tensor) -> bool:
     return bool((sizes == sizes[:, :1]).all() and (first < 0).any() and (first > 0).any())
 
 
+def which_signs(videos: Sequence[Tensor]) -> list[bool]:
+    """:func:`signs_only` of each. A GPU is waited for once, where none of them is."""
+    if all(video.device.type == "cpu" for video in videos) or len({video.shape[2] for video in videos}) > 1:
+        return [signs_only(video) for video in videos]
+    sizes = torch.stack([video[0, 0].to(videos[-1].device, torch.float32) for video in videos]).abs()
+    alike = (sizes == sizes[:, :1]).all(dim=1).tolist()
+    return [likely and signs_only(video) for likely, video in zip(alike, videos, strict=True)]
+
+
 def straightened(matrix: Tensor, size: float, *, both: bool) -> Tensor:
     """``matrix`` rewritten: products of signs with signs (``both``) or with whole vectors as cosines times ``size``.
 
@@ -42,9 +51,8 @@ def straightened(matrix: Tensor, size: float, *, both: bool) -> Tensor:
 
 def straighten(matrix: Tensor, query: Tensor, targets: Sequence[tuple[Tensor, tuple[int, int]]]) -> None:
     """Rewrite the columns of S_f that signs are behind; ``targets`` are videos and their columns."""
-    query_signs = signs_only(query)
-    for target, (start, stop) in targets:
-        target_signs = signs_only(target)
+    query_signs, *others = which_signs([query, *(target for target, _ in targets)])
+    for (target, (start, stop)), target_signs in zip(targets, others, strict=True):
         if query_signs or target_signs:
             size = _norm(query) * _norm(target)
             if size > 0:

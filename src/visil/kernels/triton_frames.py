@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -71,6 +73,7 @@ def _frames_kernel(
     out_pair,
     scale,
     which,
+    tiles,
     R: tl.constexpr,
     S: tl.constexpr,
     C: tl.constexpr,
@@ -82,18 +85,27 @@ def _frames_kernel(
     RESIDENT: tl.constexpr,
     GROUP: tl.constexpr,
     WHICH: tl.constexpr,
+    LISTED: tl.constexpr,
 ):
-    # Neighbouring programs share rows and columns, so that what one reads the next finds in the L2 cache.
     program = tl.program_id(0)
-    tiles_x, tiles_y = tl.cdiv(x_count, X), tl.cdiv(y_count, Y)
-    group = program // (GROUP * tiles_y)
-    size = min(tiles_x - group * GROUP, GROUP)
-    top = (group * GROUP + (program % (GROUP * tiles_y)) % size) * X
-    left = ((program % (GROUP * tiles_y)) // size) * Y
     pair = tl.program_id(1)  # what is read beyond the end of this pair is the next one's, and not written
-    row, column = pair * x_count + top, pair * y_count + left
-    xs = (top + tl.arange(0, X)).to(tl.int64)
-    ys = (left + tl.arange(0, Y)).to(tl.int64)
+    if LISTED:  # a tile of any two runs of frames: see Tiles
+        listed = tiles + program * 7
+        row, column = tl.load(listed).to(tl.int32), tl.load(listed + 1).to(tl.int32)
+        x_count, y_count = tl.load(listed + 2), tl.load(listed + 3)
+        out += tl.load(listed + 4)
+        out_x, out_y = tl.load(listed + 5), tl.load(listed + 6)
+        xs, ys = tl.arange(0, X).to(tl.int64), tl.arange(0, Y).to(tl.int64)
+    else:
+        # Neighbouring programs share rows and columns, so that what one reads the next finds in the L2 cache.
+        tiles_x, tiles_y = tl.cdiv(x_count, X), tl.cdiv(y_count, Y)
+        group = program // (GROUP * tiles_y)
+        size = min(tiles_x - group * GROUP, GROUP)
+        top = (group * GROUP + (program % (GROUP * tiles_y)) % size) * X
+        left = ((program % (GROUP * tiles_y)) // size) * Y
+        row, column = pair * x_count + top, pair * y_count + left
+        xs = (top + tl.arange(0, X)).to(tl.int64)
+        ys = (left + tl.arange(0, Y)).to(tl.int64)
     inside = (xs < x_count)[:, None] & (ys < y_count)[None, :]
 
     low = float("-inf")
@@ -202,6 +214,58 @@ def frame_products(
     return out
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """Pairs of runs of frames whose S_f are wanted, each a matrix of its own in one flat tensor."""
+
+    rows: NDArray[np.int64]
+    """First frame among the queries'."""
+    heights: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    """First frame among the targets'."""
+    widths: NDArray[np.int64]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each matrix begins, and the end of the last."""
+        return np.concatenate([[0], np.cumsum(self.heights * self.widths)])
+
+    def tiles(self, tile: Tile, *, turned: bool) -> NDArray[np.int64]:
+        """[tiles, 7]: row, column, rows and columns that are left, place in the flat tensor, its steps along both.
+
+        ``turned``: targets are the rows.
+        """
+        a, b = (self.rows, self.heights), (self.columns, self.widths)
+        steps = self.widths, np.ones_like(self.widths)
+        if turned:
+            a, b, steps = b, a, steps[::-1]
+        across = -(-b[1] // tile.y)
+        each = -(-a[1] // tile.x) * across
+        block = np.repeat(np.arange(len(each)), each)
+        number = np.arange(len(block)) - np.repeat(np.cumsum(each) - each, each)
+        top, left = (number // across[block]) * tile.x, (number % across[block]) * tile.y
+        place = self.starts[block] + top * steps[0][block] + left * steps[1][block]
+        return np.stack(
+            [
+                *(a[0][block] + top, b[0][block] + left, a[1][block] - top, b[1][block] - left),
+                *(place, steps[0][block], steps[1][block]),
+            ],
+            axis=1,
+        )
+
+
+def listed_products(
+    query: Tensor, target: Tensor, blocks: Blocks, *, outer: Reduction = "mean", symmetric: bool = False
+) -> Tensor:
+    """S_f of each of some ``blocks`` of :func:`prepared` queries [X, R, C] and targets [Y, S, C]: float16, flat."""
+    out = torch.empty(int(blocks.starts[-1]), dtype=torch.float16, device=query.device)
+    share = 0.5 if symmetric else 1.0
+    _launch(query[None], target[None], out, outer, share, add=False, blocks=blocks)
+    if symmetric:
+        _launch(target[None], query[None], out, outer, share, add=True, blocks=blocks)
+    return out
+
+
 def _launch(
     query: Tensor,
     target: Tensor,
@@ -211,6 +275,7 @@ def _launch(
     *,
     add: bool,
     which: Tensor | None = None,
+    blocks: Blocks | None = None,
 ) -> None:
     (pairs, x, regions, channels), (_, y, others, _) = query.shape, target.shape
     few = 1 if outer == "max" else min(best_few(outer) or 0, regions)
@@ -219,17 +284,22 @@ def _launch(
     tile = tile_for(channels, query.dtype.itemsize, few, shared_memory(query.device), out.dtype.itemsize)
     scale = share / (few or regions) / (FP8_SCALE**2 if query.dtype == FP8 else 1.0)
     grid = (triton.cdiv(x, tile.x) * triton.cdiv(y, tile.y), pairs)
+    steps, tiles = (0, 0, 0), None
+    if blocks is None:
+        steps = (out.stride(1), out.stride(2), out.stride(0))
+    else:
+        listed = torch.from_numpy(blocks.tiles(tile, turned=add))
+        grid, tiles = (len(listed), 1), listed.to(query.device, non_blocking=True)
     _frames_kernel[grid](
         TensorDescriptor.from_tensor(query.view(pairs * x, regions * channels), [tile.x, tile.channels]),
         TensorDescriptor.from_tensor(target.view(pairs * y, others * channels), [tile.y, tile.channels]),
         out,
         x,
         y,
-        out.stride(1),
-        out.stride(2),
-        out.stride(0),
+        *steps,
         scale,
         which,
+        tiles,
         R=regions,
         S=others,
         C=channels,
@@ -241,6 +311,7 @@ def _launch(
         RESIDENT=tile.resident,
         GROUP=GROUP,
         WHICH=which is not None,
+        LISTED=blocks is not None,
         num_warps=tile.warps,
         num_stages=tile.stages,
     )

@@ -235,6 +235,11 @@ def promising(frames: Sequence[Tensor], background: FixedBackground) -> list[boo
     return found
 
 
+def least_promising(background: FixedBackground) -> float:
+    """The similarity of two frames from which a pair is :func:`promising`."""
+    return float(background.mean + PROMISING * background.spread)
+
+
 def padded(matrices: Sequence[Tensor], value: float) -> tuple[Tensor, Tensor]:
     """Matrices of several sizes as one batch [B, X, Y], and which of its cells are theirs, bool."""
     rows, columns = (max(matrix.shape[axis] for matrix in matrices) for axis in (0, 1))

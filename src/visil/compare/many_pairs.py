@@ -1,0 +1,96 @@
+"""Many queries, each with targets of its own: scores of all pairs first, and a reading of those that may share footage.
+
+A model with a reader sees the same moment only where two frames are more alike than strangers' are
+(:func:`visil.model.reader.promising`), which few pairs of a collection's candidates reach. For the others all is said
+once their score is known: the same as :func:`visil.compare.matches.compare_many` says, without its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from visil.compare.judge import Pair, answer
+from visil.compare.matches import NOTHING_SHOWN, check, compare_many
+from visil.compare.reading import Common
+from visil.kernels import Scorer
+from visil.matching.match import Match
+from visil.model.features import VideoFeatures
+from visil.model.network import Network
+from visil.model.reader import least_promising
+
+Asked = tuple[VideoFeatures, Sequence[VideoFeatures], Common | None]
+"""A query, its targets, and how common its frames are."""
+
+
+def compare_each(
+    model: Network, scorer: Scorer, asked: Sequence[Asked], *, sharing: bool = False
+) -> list[list[Match | None]]:
+    """What is said of each query with each of its targets; ``sharing``: None of those that cannot share anything."""
+    if model.reader is None or model.background is None:
+        return [list(compare_many(model, scorer, *one)) for one in asked]
+    for query, targets, _ in asked:
+        check(model, [query, *targets], "video", numbers=False)
+    found: list[list[Match | None]] = []
+    scores, peaks = _by_query(scorer, asked)
+    least = least_promising(model.background)
+    for (query, targets, _), own, highest in zip(asked, scores, peaks, strict=True):
+        chosen = np.flatnonzero(~(highest < least)).tolist()
+        read = compare_many(model, scorer, query, [targets[i] for i in chosen])
+        found.append([None] * len(targets))
+        for i, match in zip(chosen, read, strict=True):
+            found[-1][i] = match
+        if not sharing:
+            shown = _scores_of_shown(scorer, query, targets, own)
+            for i in np.flatnonzero(highest < least).tolist():
+                both = partial(scorer.matrices, query.vectors, targets[i].vectors)
+                pair = Pair(model.config, scorer, query, targets[i], float(own[i]), float(shown[i]), both)
+                found[-1][i] = answer(pair, [])
+    return found
+
+
+Numbers = NDArray[np.float64]
+
+
+def _by_query(scorer: Scorer, asked: Sequence[Asked]) -> tuple[list[Numbers], list[Numbers]]:
+    """Scores and largest similarities of each query's targets; of pairs too long for that, none are known."""
+    short = [
+        [len(query) * len(target) <= scorer.wide_cells for target in targets] for query, targets, _ in asked
+    ]
+    taken = [
+        [target.vectors for target, fits in zip(targets, own, strict=True) if fits]
+        for (_, targets, _), own in zip(asked, short, strict=True)
+    ]
+    every = scorer.first_pass([query.vectors for query, _, _ in asked], taken)
+    ends = np.cumsum([len(some) for some in taken])[:-1]
+    both: tuple[list[Numbers], list[Numbers]] = ([], [])
+    for known, flat in zip(both, every, strict=True):
+        for own, part in zip(short, np.split(flat, ends), strict=True):
+            known.append(np.full(len(own), np.nan))
+            known[-1][own] = part
+    return both
+
+
+def _scores_of_shown(
+    scorer: Scorer, query: VideoFeatures, targets: Sequence[VideoFeatures], scores: Numbers
+) -> Numbers:
+    """Scores without blank frames, which any two videos have in common."""
+    own, others = _shown(query), [_shown(target) for target in targets]
+    blank = [len(own) < len(query) or len(one) < len(t) for one, t in zip(others, targets, strict=True)]
+    if not any(blank):
+        return scores
+    left = [i for i, some in enumerate(blank) if some and len(own) and len(others[i])]
+    found = np.where(blank, NOTHING_SHOWN, scores)
+    found[left] = scorer.first_pass([own], [[others[i] for i in left]])[0]
+    return found
+
+
+def _shown(video: VideoFeatures) -> Tensor:
+    """The vectors of frames that are not blank."""
+    if video.blank is None or not bool(video.blank.any()):
+        return video.vectors
+    return video.vectors[(~video.blank).nonzero()[:, 0].to(video.vectors.device)]
