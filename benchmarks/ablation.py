@@ -1,14 +1,14 @@
 """The paper's ablation on our clips: Tables 3 and 4 by ``visil tables``, rows trained side by side; Figure 5 if asked.
 
     python benchmarks/joined_clips.py DATA SETS
-    python benchmarks/ablation.py SETS OUT [--seeds 1] [--triplets 2000] [--lr 3e-4] [--curves] [--seconds 280]
+    python benchmarks/ablation.py SETS OUT [--seeds 1] [--triplets 2000] [--lr 3e-4] [--batch 1] [--curves]
 
 What is reported is what this command prints, for each seed, with the numbers that OUT/ablation.json has under
 "settings":
 
     visil tables table-3 table-4 --dataset fivr-5k --annotations SETS/fivr/annotation.json --ids SETS/fivr/ids.json \\
         --videos SETS/fivr/videos --training SETS/vcdb --training-annotations SETS/vcdb/annotation \\
-        --backbone efficientnet-lite0 --epochs 1 --triplets T --lr RATE --seed S --out OUT
+        --backbone efficientnet-lite0 --epochs 1 --triplets T --lr RATE --batch B --seed S --out OUT
 
 One after the other its rows would take as many times as long, so the same command is run for single rows, several at
 once into the same OUT. One run before them makes what all rows share: features, whitening, frames, hard negatives.
@@ -112,14 +112,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--triplets", type=int, default=2000, help="of each of two pools")
     parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--batch", type=int, default=1, help="triplets a step")
     parser.add_argument("--curves", action="store_true", help="Figure 5, too: nine rows more")
     parser.add_argument("--at-once", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=280, help="until all ends")
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
     tables = Tables(args.sets, args.out, args.device, args.seconds)
-    changed = ("--triplets", args.triplets, "--lr", args.lr)
-    settings = {"epochs": 1, "triplets": args.triplets, "lr": args.lr, "backbone": BACKBONE}
+    changed = ("--triplets", args.triplets, "--lr", args.lr, "--batch", args.batch)
+    settings = {
+        "epochs": 1,
+        "triplets": args.triplets,
+        "lr": args.lr,
+        "batch": args.batch,
+        "backbone": BACKBONE,
+    }
     result: dict[str, Any] = {"machine": machine(), "settings": settings, "rows": {}, "tables": {}}
     begun, writing = time.monotonic(), threading.Lock()
 

@@ -9,6 +9,7 @@ decodes, embeds and compares every one of the 5,000. Relevant to a query are the
 
 Without ``--stored`` it is one pass that keeps no features (``--stream``); with it, features are kept in a collection.
 MODEL is an outcome of the recipe ``paper``: 3,840 dimensions. What it has learned does not change how long it takes.
+A run that ``--limit`` ends says how far it came; the same again goes on, and the seconds of both are added up.
 """
 
 from __future__ import annotations
@@ -45,17 +46,15 @@ def make_files(made: Sequence[Path], folder: Path, count: int) -> None:
         (folder / f"v{number:05}.mp4").write_bytes(contents[number % len(made)] + box)
 
 
-def annotate(folder: Path, count: int, queries: int, different: int) -> tuple[Path, Path]:
+def annotate(annotation: Path, ids: Path, count: int, queries: int, different: int) -> None:
     """FIVR's files: duplicates of a query are the files of the same video."""
     names = [f"v{number:05}" for number in range(count)]
     labels = {
         names[query]: {"DS": [name for name in names[query % different :: different] if name != names[query]]}
         for query in range(queries)
     }
-    annotation, ids = folder / "annotation.json", folder / "ids.json"
     annotation.write_text(json.dumps(labels), "utf-8")
     ids.write_text(json.dumps({"query": list(labels), "database": names}), "utf-8")
-    return annotation, ids
 
 
 def size_of(folder: Path) -> int:
@@ -82,12 +81,14 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=None, help="seconds for the command")
     args = parser.parse_args()
     size = (args.size[0], args.size[1])
-    (args.out / "made").mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        make = partial(make_video, folder=args.out / "made", seconds=args.seconds, size=size)
-        made = list(pool.map(make, range(args.different)))
-    make_files(made, args.out / "videos", args.videos)
-    annotation, ids = annotate(args.out, args.videos, args.queries, args.different)
+    annotation, ids = args.out / "annotation.json", args.out / "ids.json"
+    if not ids.exists():
+        (args.out / "made").mkdir(parents=True, exist_ok=True)
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            make = partial(make_video, folder=args.out / "made", seconds=args.seconds, size=size)
+            made = list(pool.map(make, range(args.different)))
+        make_files(made, args.out / "videos", args.videos)
+        annotate(annotation, ids, args.videos, args.queries, args.different)
     place = args.out / ("stored.visil" if args.stored else "stream")
     line = ["visil", "evaluate", "fivr-5k", "--annotations", annotation, "--ids", ids]
     line += ["--videos", args.out / "videos", "--recipe", args.recipe, "--model", args.model]
@@ -102,9 +103,12 @@ def main() -> None:
         answer = json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr[-500:]}
     except subprocess.TimeoutExpired:
         answer = {"failed": f"not done after {args.limit:g} s"}
-    taken = time.monotonic() - begun
+    file = args.out / ("fivr_5k_stored.json" if args.stored else "fivr_5k.json")
+    earlier = json.loads(file.read_text("utf-8")) if file.exists() else {"seconds": 0.0, "runs": 0}
+    taken = earlier["seconds"] + time.monotonic() - begun
     log = place / "scores.jsonl"
-    scored = len(log.read_text("utf-8").splitlines()) if log.exists() else None
+    finished = "failed" not in answer
+    scored = len(log.read_text("utf-8").splitlines()) if log.exists() else args.videos * finished
     result = {
         "machine": machine(),
         "command": "visil evaluate fivr-5k --recipe paper " + ("--index" if args.stored else "--stream"),
@@ -114,14 +118,15 @@ def main() -> None:
         "seconds of a video": args.seconds,
         "pictures": [*size, FPS],
         "bytes of all files": size_of(args.out / "videos"),
+        "runs": earlier["runs"] + 1,
         "seconds": taken,
-        "samples a second": args.videos * args.seconds / taken,
         "videos with scores": scored,
+        "samples a second": scored * args.seconds / taken,
         "bytes kept": size_of(place) if place.exists() else 0,
         "answer": {k: v for k, v in answer.items() if isinstance(v, int | float | str)},
     }
     print(json.dumps({k: result[k] for k in ("seconds", "samples a second", "bytes kept", "answer")}))
-    write(args.out / ("fivr_5k_stored.json" if args.stored else "fivr_5k.json"), result)
+    write(file, result)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,16 @@
 Clips are a few seconds long, so they are joined: one to four on end are a scene of 8 to 20 s, several scenes a video. A
 scene is in several videos, cut and edited anew in each, and that is the truth:
 
-- OUT/vcdb/core_dataset/TOPIC/*.mp4, OUT/vcdb/background_dataset/*.mp4 and OUT/vcdb/annotation/TOPIC.txt, of the
-  training sources. A topic has 24 scenes and eight videos of ten; videos of two topics share nothing.
-- OUT/fivr/videos/*.mp4, OUT/fivr/annotation.json and OUT/fivr/ids.json, of the validation and test sources. Every video
-  draws seven scenes from all of them and is a query, too; those that share one with it are its duplicates ("DS").
+- OUT/vcdb/core_dataset/TOPIC/*.mp4, OUT/vcdb/background_dataset/*.mp4 and OUT/vcdb/annotation/TOPIC.txt: a topic has 24
+  scenes and eight videos of ten; videos of two topics share nothing.
+- OUT/fivr/videos/*.mp4, OUT/fivr/annotation.json and OUT/fivr/ids.json: every video draws seven scenes from all of them
+  and is a query, too; those that share one with it are its duplicates ("DS").
 
-Edits of the training set are mild ones or the paper's, those of the other mild, the paper's or heavy, a third each.
+No scene is in both sets. But both have scenes of every source (the first half of each is learned from, the second is to
+be found) and edits of every strength (mild, the paper's or heavy, a third each), as VCDB and FIVR both have videos of
+all kinds from one site. ``--apart`` keeps the sources of validation and test out of the first, ``--learn-edits mild
+paper`` the heavy edits.
+
 Pictures are 256 px square, two a second. The same DATA, seed and numbers give the same footage.
 """
 
@@ -70,21 +74,28 @@ class Placed:
     video: tuple[float, float]
 
 
-def scenes_of(data: Path, splits: Sequence[Split]) -> list[list[Path]]:
-    """Clips on end, as many of one source as make a scene."""
-    scenes: list[list[Path]] = []
-    for split in splits:
-        waiting: list[Path] = []
-        seconds, source = 0.0, ""
-        for item in items(data, "videos", split):
-            if item.source != source:
-                waiting, seconds, source = [], 0.0, item.source
-            waiting.append(data / item.file)
-            seconds += probe(data / item.file).duration or 0.0
-            if seconds >= SCENE_SECONDS[0]:
-                scenes.append(waiting)
-                waiting, seconds = [], 0.0
-    return scenes
+def scenes_of(data: Path, split: Split) -> list[list[list[Path]]]:
+    """Clips on end, as many as make a scene: the scenes of each source."""
+    sources: dict[str, list[list[Path]]] = {}
+    for item in items(data, "videos", split):
+        if item.source not in sources:
+            sources[item.source], waiting, seconds = [], [], 0.0
+        waiting.append(data / item.file)
+        seconds += probe(data / item.file).duration or 0.0
+        if seconds >= SCENE_SECONDS[0]:
+            sources[item.source].append(waiting)
+            waiting, seconds = [], 0.0
+    return list(sources.values())
+
+
+def divided(data: Path, apart: bool) -> tuple[list[list[Path]], list[list[Path]]]:
+    """Scenes to learn from, and scenes to be found: half of every source, or whole sources."""
+    learned, found = scenes_of(data, "train"), scenes_of(data, "validation") + scenes_of(data, "test")
+    if not apart:
+        both = learned + found
+        learned = [own[: (len(own) + 1) // 2] for own in both]
+        found = [own[(len(own) + 1) // 2 :] for own in both]
+    return [scene for own in learned for scene in own], [scene for own in found for scene in own]
 
 
 def parts_of(scenes: Sequence[int], edits: Sequence[str], rng: np.random.Generator) -> list[Part]:
@@ -156,9 +167,15 @@ def make_all(
         return dict(zip(videos, made, strict=True))
 
 
-def small_vcdb(data: Path, out: Path, topics: int, seed: int, workers: int) -> int:
+def small_vcdb(
+    scenes: Sequence[Sequence[Path]],
+    out: Path,
+    topics: int,
+    edits: Sequence[str],
+    seed: int,
+    workers: int,
+) -> int:
     """Videos to learn from in VCDB's layout; how many."""
-    scenes = scenes_of(data, ["train"])
     rng = np.random.default_rng([seed, 0])
     order = rng.permutation(len(scenes)).tolist()
     topics = min(topics, len(scenes) // TOPIC_SCENES)
@@ -170,9 +187,7 @@ def small_vcdb(data: Path, out: Path, topics: int, seed: int, workers: int) -> i
             [out / f"core_dataset/topic{topic:02}/t{topic:02}v{n}.mp4" for n in range(TOPIC_VIDEOS)]
         )
         for path in members[-1]:
-            videos[path] = parts_of(
-                rng.choice(own, LEARNED_SCENES, replace=False).tolist(), ("mild", "paper"), rng
-            )
+            videos[path] = parts_of(rng.choice(own, LEARNED_SCENES, replace=False).tolist(), edits, rng)
     rest = order[topics * TOPIC_SCENES :]
     for first in range(0, len(rest) - LEARNED_SCENES + 1, LEARNED_SCENES):
         path = out / f"background_dataset/b{first:03}.mp4"
@@ -190,9 +205,8 @@ def small_vcdb(data: Path, out: Path, topics: int, seed: int, workers: int) -> i
     return len(videos)
 
 
-def small_fivr(data: Path, out: Path, count: int, seed: int, workers: int) -> int:
+def small_fivr(scenes: Sequence[Sequence[Path]], out: Path, count: int, seed: int, workers: int) -> int:
     """Videos to be found in FIVR's layout, each of them a query; how many pairs of duplicates there are."""
-    scenes = scenes_of(data, ["validation", "test"])
     rng = np.random.default_rng([seed, 1])
     paths = [out / "videos" / f"v{number:04}.mp4" for number in range(count)]
     videos = {
@@ -219,11 +233,14 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--videos", type=int, default=120, help="of the small FIVR")
     parser.add_argument("--topics", type=int, default=12, help="of the small VCDB")
+    parser.add_argument("--apart", action="store_true", help="no source is in both")
+    parser.add_argument("--learn-edits", nargs="+", choices=EDITS, default=tuple(EDITS), metavar="EDIT")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     args = parser.parse_args()
-    learned = small_vcdb(args.data, args.out / "vcdb", args.topics, args.seed, args.workers)
-    pairs = small_fivr(args.data, args.out / "fivr", args.videos, args.seed, args.workers)
+    to_learn, to_find = divided(args.data, args.apart)
+    learned = small_vcdb(to_learn, args.out / "vcdb", args.topics, args.learn_edits, args.seed, args.workers)
+    pairs = small_fivr(to_find, args.out / "fivr", args.videos, args.seed, args.workers)
     print(
         f"{args.out}: {learned} videos to learn from; {args.videos} to be found, {pairs} pairs of duplicates"
     )
