@@ -35,7 +35,7 @@ from visil.collection.reading import (
     Team,
 )
 from visil.collection.recipe import READ, Settled, Work, discard, seal, write
-from visil.collection.shared_frames import SharedFrames
+from visil.collection.shared_frames import SLOTS, SharedFrames
 from visil.collection.worker import Embedded, Extracting, Worker
 from visil.heap import give_back
 from visil.kernels.cores import using_cores
@@ -52,6 +52,9 @@ HERE_THREADS = 4
 
 CPU_BATCH, GPU_BATCH = 32, 256
 """Frames, of several videos, that this process embeds together."""
+
+GPU_WAIT_S = 0.02
+"""Seconds that a GPU waits for more frames: a batch of a few takes it as long as one of many."""
 
 SEALERS = 4
 """Files that this process brings to the disk at the same time."""
@@ -81,9 +84,12 @@ class _Run:
         self.alone = alone
         self.on_gpu = self.embedder.device.type == "cuda"
         self.share = self.on_gpu if share is None else share
-        self._most = GPU_BATCH if self.on_gpu else CPU_BATCH
+        self._most = GPU_BATCH if self.share else CPU_BATCH
+        self._slots = 0
         self._workers: Workers | None = None
         self._batch: list[Read] = []
+        self._last: dict[Claim, Complete] = {}
+        """Of videos whose last frames are in the batch."""
         self._sealing: dict[Claim, Future[None]] = {}
         self._sealers = ThreadPoolExecutor(SEALERS, "visil-seal")
         self._embedded = 0
@@ -115,6 +121,7 @@ class _Run:
         self._workers = self._workers or self._start_workers()
         team, memories = Team(self.cores), []
         count = min(self.cores, len(self.items))
+        self._slots = count * SLOTS // 2  # the others are being filled meanwhile
         for _ in range(count):
             memory = SharedFrames.make(READ, self.work.recipe.side, pin=self.on_gpu) if self.share else None
             memories.append(memory)
@@ -148,10 +155,10 @@ class _Run:
         """All items by some readers, or ``until`` others take over; what was begun and not finished then."""
         reading = Reading(self.items, self.work.claim, readers)
         try:
-            while reading.running or self._sealing:
-                event = reading.next(0)
+            while reading.running or self._batch or self._sealing:
+                event = reading.next(GPU_WAIT_S if self.share and self._batch else 0)
                 if event is None:
-                    self._embed()  # nothing waits, so there is time
+                    self._embed(reading)  # nothing waits, so there is time
                     event = reading.next(0.5)
                 if event is not None:
                     self._take(event, reading)
@@ -162,7 +169,7 @@ class _Run:
         finally:
             reading.stop()
             wait(self._sealing.values())
-            self._batch = []
+            self._batch, self._last = [], {}
             for claim in reading.under_way:
                 discard(claim.task)
 
@@ -170,13 +177,14 @@ class _Run:
         match event:
             case Read():
                 self._batch.append(event)
-                if sum(len(read.frames) for read in self._batch) >= self._most:
-                    self._embed()
-            case Complete(claim, facts):
+                full = sum(len(read.frames) for read in self._batch) >= self._most
+                if full or (event.free is not None and len(self._batch) >= self._slots):
+                    self._embed(reading)
+            case Complete(claim):
                 if any(read.claim is claim for read in self._batch):
-                    self._embed()
-                write(claim.task, self.embedder.end(claim.state))
-                self._sealing[claim] = self._sealers.submit(self._seal, claim, facts, reading.tell)
+                    self._last[claim] = event
+                else:
+                    self._complete(event, reading)
             case Made(claim, facts):
                 self.work.keep(claim.task, facts)
                 self._sealing.pop(claim, None)
@@ -193,7 +201,11 @@ class _Run:
             case Broken(error):
                 raise error
 
-    def _embed(self) -> None:
+    def _complete(self, event: Complete, reading: Reading) -> None:
+        write(event.claim.task, self.embedder.end(event.claim.state))
+        self._sealing[event.claim] = self._sealers.submit(self._seal, event.claim, event.facts, reading.tell)
+
+    def _embed(self, reading: Reading) -> None:
         batch, self._batch = self._batch, []
         if not batch:
             return
@@ -208,6 +220,9 @@ class _Run:
         frames = sum(len(read.frames) for read in batch)
         self._embedded += frames
         self.work.embedded(frames)
+        last, self._last = self._last, {}
+        for event in last.values():
+            self._complete(event, reading)
 
     def _seal(self, claim: Claim, facts: Any, tell: Callable[[Event], None]) -> None:
         try:
@@ -221,4 +236,5 @@ class _Run:
             if read.claim is claim and read.free is not None:
                 read.free()
         self._batch = [read for read in self._batch if read.claim is not claim]
+        self._last.pop(claim, None)
         discard(claim.task)
