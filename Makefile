@@ -50,12 +50,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25'
 
-# pip asks for one package after another: three at once, each with a third of the list, then what is still missing.
+# pip asks for one package after another: three at once, each with a third of the list, beside them torch and visil
+# itself; then what is still missing.
 # Without what only `make docs` needs: that is a quarter of all files.
 $(VENV)/.dev: pyproject.toml constraints.txt $(BIN)/python
 	grep == constraints.txt | grep -vE '^(mkdocs|babel|pymdown|griffe)' | split -n r/3 - $(VENV)/third.
-	for third in $(VENV)/third.*; do $(INSTALL) --no-deps -r $$third & done; $(INSTALL) --no-deps torch triton & wait
-	$(INSTALL) -e '.[dev]'
+	for third in $(VENV)/third.*; do $(INSTALL) --no-deps -r $$third & done; $(INSTALL) --no-deps torch triton & \
+		$(INSTALL) --no-deps -e . & wait
+	$(INSTALL) 'visil[dev]'
 	touch $@
 
 $(VENV)/.%: pyproject.toml constraints.txt $(BIN)/python

@@ -7,6 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
+import preloaded
+from visil.processes import python
+
 # Nothing of what tests import is garbage: until all are collected it is not looked for, and then never looked through.
 gc.disable()
 
@@ -31,8 +34,8 @@ os.environ["VISIL_CONFIG"] = ""
 
 # The same examples in every run, so that a run says something about the change it tests. To look for new ones:
 # VISIL_EXAMPLES=new make test
-settings.register_profile("same", derandomize=True)
-settings.register_profile("new")
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("new", deadline=None)
 settings.load_profile(os.environ.get("VISIL_EXAMPLES", "same"))
 
 
@@ -46,6 +49,13 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("visil.ours.is_ours", lambda: os.getpid() != tests)  # it is not the command's alone
 
 
+@pytest.fixture
+def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of how processes are started: none is :mod:`preloaded`."""
+    for place in preloaded.PYTHONS:
+        monkeypatch.setattr(place, python)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that wait first, then long ones, then those with the most tests."""
     tests = Counter(item.path for item in items)
@@ -53,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (first.get(item.path.name, len(first)), -tests[item.path], item.path))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Where tests are run, which is not where they are handed out."""
     gc.freeze()
     gc.enable()
@@ -61,6 +71,8 @@ def pytest_collection_finish() -> None:
 
     # Many small computations: threads would spend their time waiting for each other.
     torch.set_num_threads(1)
+    if preloaded.AVAILABLE and not session.config.option.collectonly:
+        preloaded.begin()
 
 
 def pytest_sessionfinish() -> None:

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 
 class Child:
@@ -59,18 +60,31 @@ class Child:
 
 def fork(command: Callable[[], None], said: Path) -> Child:
     """Run a command in a child of this process, which ends as an interpreter does; what it says goes to ``said``."""
+
+    def begin() -> None:
+        for number, name in enumerate((Path(os.devnull), said / "out", said / "err")):
+            file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(file, number)
+            os.close(file)
+        stand_alone()
+        command()
+
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
-    if pid:
-        return Child(pid, said)
+    if pid == 0:
+        end_as_a_process(begin)
+    return Child(pid, said)
+
+
+def end_as_a_process(command: Callable[[], None]) -> NoReturn:
+    """Run a command in what was forked, which then ends as an interpreter does."""
     status = 1
     try:
-        _stand_alone(said)
         command()
         status = 0
     except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 1
+        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -80,14 +94,10 @@ def fork(command: Callable[[], None], said: Path) -> Child:
         os._exit(status)
 
 
-def _stand_alone(said: Path) -> None:
+def stand_alone() -> None:
     """Streams, logging and Ctrl-C as in a process that a shell started; one thread in faiss, whose others are gone."""
     # Whatever started the tests may have had Ctrl-C ignored, as shells do for what they run in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number, name in enumerate((Path(os.devnull), said / "out", said / "err")):
-        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(file, number)
-        os.close(file)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
     logging.getLogger().handlers.clear()  # pytest's
     if faiss := sys.modules.get("faiss"):

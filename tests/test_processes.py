@@ -62,6 +62,7 @@ class Looking:
 
 
 @pytest.mark.skipif(not available(), reason="worker processes are for Linux")
+@pytest.mark.usefixtures("fresh_processes")
 def test_workers(planted: Path) -> None:
     workers = Workers(Looking())
     try:

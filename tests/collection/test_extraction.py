@@ -209,7 +209,7 @@ def folder_of_traps(tmp_path: Path) -> Iterator[Path]:
     os.chdir(before)
 
 
-@pytest.mark.usefixtures("in_workers")
+@pytest.mark.usefixtures("in_workers", "fresh_processes")
 def test_nothing_is_imported_from_the_working_directory(folder_of_traps: Path) -> None:
     work = ToyWork(folder_of_traps / "features")
     extract(work, ["5", "6"], workers=2)

@@ -108,6 +108,7 @@ def test_unreadable_videos_are_left_out_and_named(videos: Path, tmp_path: Path) 
 
 
 @pytest.mark.skipif(not available(), reason="worker processes need Linux")
+@pytest.mark.usefixtures("fresh_processes")
 def test_processes_store_what_this_one_would_and_one_that_ends_costs_one_video(
     videos: Path, tmp_path: Path
 ) -> None:
