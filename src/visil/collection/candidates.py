@@ -24,9 +24,11 @@ from visil.errors import IndexFolderError
 from visil.files import delete_unless_in_use
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from visil.collection.catalogue import Video
+    from visil.collection.device_votes import DeviceFrames
     from visil.collection.store import Features
     from visil.model.features import VideoFeatures
 
@@ -111,6 +113,7 @@ class CandidateIndex:
         self.on_disk = False
         """Whether the files hold what is here."""
         self._index: Any = None
+        self._on_device: tuple[object, DeviceFrames] | None = None
 
     @property
     def frames(self) -> int:
@@ -216,9 +219,26 @@ class CandidateIndex:
     # ------------------------------------------------------------------ searching
 
     def vote(
-        self, queries: Sequence[Probes], limit: int, *, neighbours: int = NEIGHBOURS
+        self,
+        queries: Sequence[Probes],
+        limit: int,
+        *,
+        neighbours: int = NEIGHBOURS,
+        device: torch.device | None = None,
     ) -> list[list[Candidate]]:
-        """For each query the videos whose frames are nearest to its own, strongest first; of equals the first."""
+        """For each query the videos whose frames are nearest to its own, strongest first; of equals the first.
+
+        On a GPU (``device``) all frames are looked at, and kept there until the collection changes.
+        """
+        if device is not None and self.frames:
+            from visil.collection.device_votes import DeviceFrames, fits
+
+            if fits(self.frames, self.dim, device):
+                version = (self.frames, frozenset(self.gone), device)
+                if self._on_device is None or self._on_device[0] != version:
+                    held = self._flat() if self._is_flat else self._decoded()
+                    self._on_device = version, DeviceFrames(*held, device, exact=self._is_flat)
+                return self._on_device[1].vote(queries, limit, neighbours)
         found = self.nearest([probes.vectors for probes in queries], neighbours)
         return [one.strongest(probes.frames, limit) for one, probes in zip(found, queries, strict=True)]
 
@@ -237,17 +257,39 @@ class CandidateIndex:
         return [found.part(first, stop) for first, stop in pairwise(ends.tolist())]
 
     def _among_all(self, vectors: NDArray[np.float32], neighbours: int) -> Nearest:
-        import faiss
-
         from visil.collection.exact_neighbours import nearest
+
+        return Nearest.joined(nearest(vectors, *self._flat(), neighbours))
+
+    def _flat(self) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
+        """The frames [M, C], where FAISS or the file has them, and their videos; -1 of those that are gone."""
+        import faiss
 
         owner: Any = faiss.downcast_index(self._index)
         flat: Any = faiss.downcast_index(owner.index)
         codes = faiss.rev_swig_ptr(flat.codes.data(), int(flat.codes.size()))
-        frames = codes.view(np.float16).reshape(-1, self.dim)  # where FAISS, or the file, has them
-        videos = faiss.vector_to_array(owner.id_map) >> FRAME_BITS
+        return codes.view(np.float16).reshape(-1, self.dim), self._videos(faiss.vector_to_array(owner.id_map))
+
+    def _decoded(self) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
+        """The same of an index that holds codes: what these stand for."""
+        import faiss
+
+        lists: Any = self._index.invlists
+        centres = self._index.quantizer.reconstruct_n(0, self._index.nlist)
+        frames, entries = np.empty((self.frames, self.dim), np.float16), np.empty(self.frames, np.int64)
+        stop = 0
+        for number in range(self._index.nlist):
+            start, stop = stop, stop + lists.list_size(number)
+            if stop > start:
+                codes = faiss.rev_swig_ptr(lists.get_codes(number), (stop - start) * lists.code_size)
+                frames[start:stop] = self._index.pq.decode(codes.reshape(stop - start, -1)) + centres[number]
+                entries[start:stop] = faiss.rev_swig_ptr(lists.get_ids(number), stop - start)
+        return frames, self._videos(entries)
+
+    def _videos(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
+        videos = entries >> FRAME_BITS
         videos[np.isin(videos, self._gone())] = -1
-        return Nearest.joined(nearest(vectors, frames, videos, neighbours))
+        return videos
 
     def _in_lists(self, vectors: NDArray[np.float32], neighbours: int) -> Nearest:
         rows = np.arange(len(vectors))

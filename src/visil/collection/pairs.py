@@ -25,7 +25,7 @@ CANDIDATES = 40
 """Videos that each video is compared with exactly, at the most."""
 
 TOGETHER = 16
-"""Videos that vote together."""
+"""Videos that vote together, at the least."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class Listed:
         """Of the part that has a video."""
         return next(iter(self.parts.by_place([self.videos[i].number])))
 
-    def batches(self, chosen: Iterable[int]) -> list[tuple[int, list[int]]]:
+    def batches(self, chosen: Iterable[int], together: int) -> list[tuple[int, list[int]]]:
         """Videos of one part at a time, a few together, with the part's place."""
         places: dict[int, list[int]] = defaultdict(list)
         for i in chosen:
             places[self.place(i)].append(i)
         return [
-            (place, some[start : start + TOGETHER])
+            (place, some[start : start + together])
             for place, some in places.items()
-            for start in range(0, len(some), TOGETHER)
+            for start in range(0, len(some), together)
         ]
 
 
@@ -71,7 +71,7 @@ def worth_comparing(spread: Spread, listed: Listed, new_against_references: bool
     """For each video, the later ones that it voted for or that voted for it."""
     videos = listed.videos
     asking = [i for i, video in videos.items() if not (new_against_references and video.reference)]
-    batches = listed.batches(asking)
+    batches = listed.batches(asking, max(TOGETHER, 4 * spread.together))
     worth: dict[int, set[int]] = {}
     items = ((place, [videos[i].id for i in some]) for place, some in batches)
     for (_, some), votes in zip(batches, spread.map(voted, items, len(batches)), strict=True):

@@ -251,7 +251,9 @@ class Part:
 
     def vote(self, queries: Sequence[Probes], limit: int) -> list[list[Candidate]]:
         """For each query the videos here whose frames are nearest to its own, strongest first."""
-        return self.candidates().vote(queries, limit) if len(self) else [[] for _ in queries]
+        if not len(self):
+            return [[] for _ in queries]
+        return self.candidates().vote(queries, limit, device=self.model.device)
 
     def nearest(self, probes: Sequence[NDArray[np.float32]], neighbours: int = NEIGHBOURS) -> list[Nearest]:
         """The nearest frames here of each probe, for several queries; ``videos`` are this part's own numbers."""
@@ -261,11 +263,10 @@ class Part:
 
     def probes(self, videos: Sequence[str]) -> list[Probes | None]:
         """What videos of this part look with for duplicates, by id; None of those that cannot be read."""
-        found: list[Probes | None] = []
-        for name in videos:
-            features = self.features(name)
-            found.append(None if features is None else Probes.of(features, 2 * len(features)))
-        return found
+        here = [known for name in videos if (known := self.catalogue.video(name)) is not None]
+        readable = (self._recent or self.store).readable(here)
+        found = {video.id: Probes.of(features, 2 * len(features)) for video, features in readable}
+        return [found.get(name) for name in videos]
 
     def remember(self, wanted: bool) -> None:
         """Whether features that were read are kept for the next who asks: while many videos are compared, each is

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from visil.prefetch import in_order
 
 if TYPE_CHECKING:
     import torch
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 27
 """Of vectors that are kept in memory."""
+
+READERS = 8
+"""Threads that read features for a GPU."""
 
 GPU_SHARE = 0.3
 """Of a GPU's memory that may hold vectors."""
@@ -39,7 +44,7 @@ class RecentFeatures:
         """See :meth:`Features.readable`."""
         wanted = list(videos)
         known = {video.id: self._kept[video.id] for video in wanted if video.id in self._kept}
-        fresh = self._store.readable(video for video in wanted if video.id not in known)
+        fresh = self._read([video for video in wanted if video.id not in known])
         following = next(fresh, None)
         for video in wanted:
             if video.id in known:
@@ -51,13 +56,27 @@ class RecentFeatures:
                 following = next(fresh, None)
                 yield video, features
 
+    def _read(self, videos: Sequence[Video]) -> Iterator[tuple[Video, VideoFeatures]]:
+        """Those that are readable; several at once for a GPU, where single copies are mostly waited for."""
+        if self._device.type != "cuda" or len(videos) < 2:
+            yield from self._store.readable(videos)
+            return
+        found = in_order(lambda video: self._placed(self._store.try_read(video)), videos, READERS)
+        for video, features in zip(videos, found, strict=True):
+            if features is not None:
+                yield video, features
+
+    def _placed(self, features: VideoFeatures | None) -> VideoFeatures | None:
+        if features is None or self._device.type != "cuda":
+            return features
+        return replace(features, vectors=features.vectors.to(self._device))
+
     def try_read(self, video: Video) -> VideoFeatures | None:
         """See :meth:`Features.try_read`."""
         return next((features for _, features in self.readable([video])), None)
 
     def _keep(self, video: str, features: VideoFeatures) -> VideoFeatures:
-        if self._device.type == "cuda":
-            features = replace(features, vectors=features.vectors.to(self._device))
+        features = self._placed(features) or features
         self._kept[video] = features
         self._bytes += features.vectors.nbytes
         while self._bytes > self._most and len(self._kept) > 1:
