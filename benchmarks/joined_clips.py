@@ -5,15 +5,15 @@
 Clips are a few seconds long, so they are joined: one to four on end are a scene of 8 to 20 s, several scenes a video. A
 scene is in several videos, cut and edited anew in each, and that is the truth:
 
-- OUT/vcdb/core_dataset/TOPIC/*.mp4, OUT/vcdb/background_dataset/*.mp4 and OUT/vcdb/annotation/TOPIC.txt: a topic has 24
-  scenes and eight videos of ten; videos of two topics share nothing.
+- OUT/vcdb/core_dataset/TOPIC/*.mp4, OUT/vcdb/background_dataset/*.mp4 and OUT/vcdb/annotation/TOPIC.txt: a topic has 36
+  scenes and 16 videos of seven; videos of two topics share nothing.
 - OUT/fivr/videos/*.mp4, OUT/fivr/annotation.json and OUT/fivr/ids.json: every video draws seven scenes from all of them
   and is a query, too; those that share one with it are its duplicates ("DS").
 
 No scene is in both sets. But both have scenes of every source (the first half of each is learned from, the second is to
 be found) and edits of every strength (mild, the paper's or heavy, a third each), as VCDB and FIVR both have videos of
 all kinds from one site. ``--apart`` keeps the sources of validation and test out of the first, ``--learn-edits mild
-paper`` the heavy edits.
+paper`` the heavy edits. Two videos of a topic share one or two scenes, as those to be found do.
 
 Pictures are 256 px square, two a second. The same DATA, seed and numbers give the same footage.
 """
@@ -44,10 +44,10 @@ SIDE = 256
 READ_FPS = 8
 """Frames a second that clips are read at: two copies of a scene seldom show the same ones."""
 SCENE_SECONDS = (8.0, 20.0)
-TOPIC_SCENES, TOPIC_VIDEOS = 24, 8
-"""Scenes and videos of a topic."""
-LEARNED_SCENES, FOUND_SCENES = 10, 7
-"""Scenes of a video to learn from, and of one to be found."""
+TOPIC = (36, 16, 7)
+"""Scenes of a topic, its videos, and the scenes of each."""
+FOUND_SCENES = 7
+"""Scenes of a video to be found."""
 KEPT = (0.7, 1.0)
 """Share of a scene that a video shows."""
 EDITS = {"mild": Mild, "paper": PaperPositive, "heavy": Heavy}
@@ -171,27 +171,29 @@ def small_vcdb(
     scenes: Sequence[Sequence[Path]],
     out: Path,
     topics: int,
+    topic_size: Sequence[int],
     edits: Sequence[str],
     seed: int,
     workers: int,
 ) -> int:
     """Videos to learn from in VCDB's layout; how many."""
+    topic_scenes, topic_videos, each = topic_size
     rng = np.random.default_rng([seed, 0])
     order = rng.permutation(len(scenes)).tolist()
-    topics = min(topics, len(scenes) // TOPIC_SCENES)
+    topics = min(topics, len(scenes) // topic_scenes)
     videos: dict[Path, list[Part]] = {}
     members: list[list[Path]] = []
     for topic in range(topics):
-        own = order[topic * TOPIC_SCENES : (topic + 1) * TOPIC_SCENES]
+        own = order[topic * topic_scenes : (topic + 1) * topic_scenes]
         members.append(
-            [out / f"core_dataset/topic{topic:02}/t{topic:02}v{n}.mp4" for n in range(TOPIC_VIDEOS)]
+            [out / f"core_dataset/topic{topic:02}/t{topic:02}v{n}.mp4" for n in range(topic_videos)]
         )
         for path in members[-1]:
-            videos[path] = parts_of(rng.choice(own, LEARNED_SCENES, replace=False).tolist(), edits, rng)
-    rest = order[topics * TOPIC_SCENES :]
-    for first in range(0, len(rest) - LEARNED_SCENES + 1, LEARNED_SCENES):
+            videos[path] = parts_of(rng.choice(own, each, replace=False).tolist(), edits, rng)
+    rest = order[topics * topic_scenes :]
+    for first in range(0, len(rest) - each + 1, each):
         path = out / f"background_dataset/b{first:03}.mp4"
-        videos[path] = parts_of(rest[first : first + LEARNED_SCENES], ("mild",), rng)
+        videos[path] = parts_of(rest[first : first + each], ("mild",), rng)
     shown = make_all(videos, scenes, workers)
     (out / "annotation").mkdir(exist_ok=True)
     for topic, paths in enumerate(members):
@@ -233,13 +235,18 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--videos", type=int, default=120, help="of the small FIVR")
     parser.add_argument("--topics", type=int, default=12, help="of the small VCDB")
+    parser.add_argument(
+        "--topic", type=int, nargs=3, default=TOPIC, metavar=("SCENES", "VIDEOS", "EACH"), help="its size"
+    )
     parser.add_argument("--apart", action="store_true", help="no source is in both")
     parser.add_argument("--learn-edits", nargs="+", choices=EDITS, default=tuple(EDITS), metavar="EDIT")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     args = parser.parse_args()
     to_learn, to_find = divided(args.data, args.apart)
-    learned = small_vcdb(to_learn, args.out / "vcdb", args.topics, args.learn_edits, args.seed, args.workers)
+    learned = small_vcdb(
+        to_learn, args.out / "vcdb", args.topics, args.topic, args.learn_edits, args.seed, args.workers
+    )
     pairs = small_fivr(to_find, args.out / "fivr", args.videos, args.seed, args.workers)
     print(
         f"{args.out}: {learned} videos to learn from; {args.videos} to be found, {pairs} pairs of duplicates"
