@@ -19,6 +19,7 @@ import gc
 import math
 import os
 import pickle
+import select
 import signal
 import socket
 import struct
@@ -27,7 +28,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -271,6 +272,15 @@ def receive_handle(connection: Connection) -> int:
     if not handles:
         raise EOFError
     return handles[0]
+
+
+def listening(connection: Connection) -> Callable[[float], bool]:
+    """As ``connection.poll``, which makes all it needs anew each time, for who asks often."""
+    if sys.platform != "linux":
+        raise NotImplementedError(NOT_HERE)
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return lambda seconds: bool(poll.poll(seconds * 1000))
 
 
 def python(*arguments: str) -> list[str]:

@@ -199,7 +199,6 @@ class FeatureWriter:
 
     def _open(self) -> None:
         try:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
             handle, self._part = _locked_part(self.target)
         except OSError as error:
             raise IndexFolderError(self.target.parent, _plain(error)) from error
@@ -222,7 +221,6 @@ class FeatureCopy:
         self.target = target
         self._placed = placed
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
             handle, self._part = _locked_part(target)
         except OSError as error:
             raise IndexFolderError(target.parent, _plain(error)) from error
@@ -302,7 +300,11 @@ def clear_parts(parts: Iterable[Path]) -> None:
 def _locked_part(target: Path) -> tuple[int, Path]:
     """A fresh file beside ``target``, with a lock that says that someone is alive who writes it."""
     while True:
-        handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=".part", dir=target.parent)
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{target.stem}.", suffix=".part", dir=target.parent)
+        except FileNotFoundError:  # the first of its folder
+            target.parent.mkdir(parents=True, exist_ok=True)
+            continue
         lock_open_file(handle, wait=True)
         if os.fstat(handle).st_nlink:
             return handle, Path(name)

@@ -29,7 +29,7 @@ from visil.errors import VideoError, VisilError
 from visil.heap import keep_heap
 from visil.kernels.cores import using_cores
 from visil.prefetch import prefetched
-from visil.processes import Workers, receive_handle, send_handle
+from visil.processes import Workers, listening, receive_handle, send_handle
 from visil.video import Frames
 
 GRACE_S = 10.0
@@ -164,10 +164,11 @@ class Worker:
         Raises what is wrong with it, a :class:`VideoError`, or what ends the run.
         """
         connection = self._started()
+        heard = listening(connection)
         self._send(connection, Do(task))
         try:
             while True:
-                while not connection.poll(0.2):
+                while not heard(0.2):
                     if stopped():
                         return
                 match connection.recv():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from visil.collection.identity import Stamp
 from visil.errors import VideoError, VisilError
-from visil.processes import Workers, WorkersError, available
+from visil.processes import Workers, WorkersError, available, quick
 from visil.training.stored_frames import write_frames
 from visil.video import Sampling
 
@@ -57,8 +57,10 @@ class Decoders:
     def __init__(self, sampling: Sampling, count: int, videos: int) -> None:
         self._sampling = sampling
         self._idle: list[Connection] = []
-        worth_it = min(count, videos) > THREADS and available()
+        worth_it, at_once = min(count, videos) > THREADS and available(), quick()
         self._workers = Workers(Decoding(sampling)) if worth_it else None
+        if self._workers is not None and at_once:
+            self._workers.ready.wait()
 
     def __enter__(self) -> Decoders:
         return self
