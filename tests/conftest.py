@@ -6,8 +6,10 @@ from collections import Counter
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 import preloaded
+from handing_out import ByRoom
 from visil.processes import python
 
 # Nothing of what tests import is garbage: until all are collected it is not looked for, and then never looked through.
@@ -61,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = Counter(item.path for item in items)
     first = {name: place for place, name in enumerate((*WAITING, *LONG))}
     items.sort(key=lambda item: (first.get(item.path.name, len(first)), -tests[item.path], item.path))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByRoom | None:
+    """As ``--dist loadfile`` hands out files, nearly."""
+    return ByRoom(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
