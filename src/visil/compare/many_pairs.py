@@ -7,7 +7,7 @@ once their score is known: the same as :func:`visil.compare.matches.compare_many
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.compare.judge import Pair, answer
-from visil.compare.matches import NOTHING_SHOWN, check, compare_many
-from visil.compare.reading import Common
+from visil.compare.matches import NOTHING_SHOWN, Asked, check, compare_many, measured_together
 from visil.kernels import Scorer
+from visil.kernels.packing import runs
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
 from visil.model.network import Network
 from visil.model.reader import least_promising
 
-Asked = tuple[VideoFeatures, Sequence[VideoFeatures], Common | None]
-"""A query, its targets, and how common its frames are."""
+READ_CELLS = 1 << 20
+"""Frame pairs that are read together."""
 
 
 def compare_each(
@@ -35,22 +35,37 @@ def compare_each(
         return [list(compare_many(model, scorer, *one)) for one in asked]
     for query, targets, _ in asked:
         check(model, [query, *targets], "video", numbers=False)
-    found: list[list[Match | None]] = []
+    found: list[list[Match | None]] = [[None] * len(targets) for _, targets, _ in asked]
     scores, peaks = _by_query(scorer, asked)
     least = least_promising(model.background)
-    for (query, targets, _), own, highest in zip(asked, scores, peaks, strict=True):
-        chosen = np.flatnonzero(~(highest < least)).tolist()
-        read = compare_many(model, scorer, query, [targets[i] for i in chosen])
-        found.append([None] * len(targets))
-        for i, match in zip(chosen, read, strict=True):
-            found[-1][i] = match
+    worth: list[tuple[int, list[int]]] = []
+    for i, ((query, targets, _), own) in enumerate(zip(asked, scores, strict=True)):
+        far = peaks[i] < least
+        worth += [(i, np.flatnonzero(~far).tolist())] if not far.all() else []
         if not sharing:
             shown = _scores_of_shown(scorer, query, targets, own)
-            for i in np.flatnonzero(highest < least).tolist():
-                both = partial(scorer.matrices, query.vectors, targets[i].vectors)
-                pair = Pair(model.config, scorer, query, targets[i], float(own[i]), float(shown[i]), both)
-                found[-1][i] = answer(pair, [])
+            for j in np.flatnonzero(far).tolist():
+                both = partial(scorer.matrices, query.vectors, targets[j].vectors)
+                pair = Pair(model.config, scorer, query, targets[j], float(own[j]), float(shown[j]), both)
+                found[i][j] = answer(pair, [])
+    places = [(i, j) for i, chosen in worth for j in chosen]
+    chosen = [(asked[i][0], [asked[i][1][j] for j in some], None) for i, some in worth]
+    for (i, j), match in zip(places, _read(model, scorer, chosen), strict=True):
+        found[i][j] = match
     return found
+
+
+def _read(model: Network, scorer: Scorer, asked: Sequence[Asked]) -> Iterator[Match]:
+    """What is said of pairs that are read, as many of them together as memory allows."""
+    for run in runs(asked, _cells, READ_CELLS):
+        if _cells(run[0]) > READ_CELLS:  # alone
+            yield from compare_many(model, scorer, *run[0])
+        else:
+            yield from (answer(*one) for one in measured_together(model, scorer, run))
+
+
+def _cells(asked: Asked) -> int:
+    return len(asked[0]) * sum(map(len, asked[1]))
 
 
 Numbers = NDArray[np.float64]

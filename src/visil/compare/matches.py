@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.compare.judge import Judged, Pair, answer, blank_of, judged
-from visil.compare.reading import Common, PairReading, brought, read_together
+from visil.compare.reading import Common, PairReading, brought, read_pairs, read_together
 from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.kernels.packing import runs
@@ -270,29 +270,37 @@ def measured_many(
         if len(query) * len(run[0]) > scorer.wide_cells:  # alone in its run
             yield measured(model, scorer, query, run[0], common=common)
         else:
-            yield from _measured_together(model, scorer, query, run, common)
+            yield from measured_together(model, scorer, [(query, run, common)])
+
+
+Asked = tuple[VideoFeatures, Sequence[VideoFeatures], Common | None]
+"""A query, its targets, and how common its frames are."""
 
 
 @torch.inference_mode()
-def _measured_together(
-    model: Network,
-    scorer: Scorer,
-    query: VideoFeatures,
-    targets: list[VideoFeatures],
-    common: Common | None,
+def measured_together(
+    model: Network, scorer: Scorer, asked: Sequence[Asked]
 ) -> Iterator[tuple[Pair, list[Judged]]]:
-    frames = scorer.frames(query.vectors, [target.vectors for target in targets])
-    lengths = [len(target) for target in targets]
-    shown = _scores_of_shown(scorer, query, targets, frames)
-    parts = frames.split(lengths, dim=1)
-    seen = read_together(model, query, targets, parts, common)
-    scores, outputs = zip(*scorer.read(frames, lengths), strict=True)
-    found = _read_together(model, scorer, query, targets, seen)
-    for place, kept in enumerate(zip(brought(parts), brought(outputs), strict=True)):
-        plain = scores[place]
-        without_blank = _less_common(shown.get(place, plain), query, common)
-        pair = Pair(model.config, scorer, query, targets[place], plain, without_blank, partial(_same, kept))
-        yield pair, judged(pair, found[place])
+    """What is said of each query with each of its targets, query by query; all matrices are in memory."""
+    pairs: list[tuple[VideoFeatures, VideoFeatures]] = []
+    frames, less, outputs, scores = [], [], [], []
+    for query, targets, common in asked:
+        beside = scorer.frames(query.vectors, [target.vectors for target in targets])
+        lengths = [len(target) for target in targets]
+        shown = _scores_of_shown(scorer, query, targets, beside)
+        pairs += [(query, target) for target in targets]
+        frames += beside.split(lengths, dim=1)
+        for place, (score, output) in enumerate(scorer.read(beside, lengths)):
+            outputs.append(output)
+            scores.append((score, _less_common(shown.get(place, score), query, common)))
+        if common is not None:
+            beside = beside - torch.from_numpy(common[:, None]).to(beside.device)
+        less += beside.split(lengths, dim=1)
+    found = _stretches_of_pairs(model, scorer, pairs, read_pairs(model, pairs, less))
+    kept = zip(brought(frames), brought(outputs), strict=True)
+    for both, known, matrices, one in zip(pairs, scores, kept, found, strict=True):
+        pair = Pair(model.config, scorer, *both, *known, partial(_same, matrices))
+        yield pair, judged(pair, one)
 
 
 def _scores_of_shown(
@@ -315,47 +323,36 @@ def _scores_of_shown(
     return found
 
 
-def _read_together(
+def _stretches_of_pairs(
     model: Network,
     scorer: Scorer,
-    query: VideoFeatures,
-    targets: Sequence[VideoFeatures],
+    pairs: Sequence[tuple[VideoFeatures, VideoFeatures]],
     seen: Sequence[Floats],
 ) -> list[list[Stretch]]:
-    """The stretches of a query with each of several targets, from what is read of them."""
+    """The stretches of several pairs, from what is read of them, side by side."""
     config = model.config.localize.reading
-    quiet = [
-        neutral(one, config, blank_of(query), blank_of(target))
-        for one, target in zip(seen, targets, strict=True)
-    ]
-    configs = [config.for_length(min(len(query), len(target))) for target in targets]
+    quiet = [neutral(one, config, *map(blank_of, pair)) for one, pair in zip(seen, pairs, strict=True)]
+    configs = [config.for_length(min(map(len, pair))) for pair in pairs]
     least = min(one.min_gain for one in configs)
 
     def read(chosen: Sequence[int], way: int) -> dict[int, list[Path]]:
-        columns, spans = walled_spans([len(targets[i]) for i in chosen])
-        wide = np.full((len(query), columns), WALL, np.float32)
+        columns, spans = walled_spans([len(pairs[i][1]) for i in chosen])
+        wide = np.full((max(len(pairs[i][0]) for i in chosen), columns), WALL, np.float32)
         for i, (start, stop) in zip(chosen, spans, strict=True):
-            wide[:, start:stop] = quiet[i][:, ::way]
+            wide[: len(quiet[i]), start:stop] = quiet[i][:, ::way]
         localizer = Localizer(columns, replace(config, min_gain=least))
         localizer.feed(wide)
         found = _paths(model, localizer, spans, [configs[i].min_gain for i in chosen])
         return dict(zip(chosen, found, strict=True))
 
-    forwards = read(range(len(targets)), 1)
+    forwards = read(range(len(pairs)), 1)
     turned = [i for i, paths in forwards.items() if any(path.gain >= TURN_ROUND for path in paths)]
     backwards = read(turned, -1) if turned else {}
     return [
         _stretches(
-            model,
-            scorer,
-            query,
-            targets[i],
-            forwards[i],
-            backwards.get(i, ()),
-            block_of(quiet[i]),
-            configs[i],
+            model, scorer, *pairs[i], forwards[i], backwards.get(i, ()), block_of(quiet[i]), configs[i]
         )
-        for i in range(len(targets))
+        for i in range(len(pairs))
     ]
 
 

@@ -92,22 +92,29 @@ def read_together(
     """What is read of a query's S_f with each of several targets, [X, Y] each; all of it in memory."""
     if common is not None:
         matrices = [matrix - torch.from_numpy(common[:, None]).to(matrix.device) for matrix in matrices]
+    return read_pairs(model, [(query, target) for target in targets], matrices)
+
+
+@torch.inference_mode()
+def read_pairs(
+    model: Network, pairs: Sequence[tuple[VideoFeatures, VideoFeatures]], matrices: Sequence[Tensor]
+) -> list[NDArray[np.float32]]:
+    """What is read of the S_f of several pairs, less what is common, [X, Y] each."""
     if model.reader is None or model.background is None:
         return brought(matrices)
     reader, background = model.reader, model.background
     matrices = [matrix.float().to(background.regions.device) for matrix in matrices]
     found = [np.full(matrix.shape, -1.0, np.float32) for matrix in matrices]
-    # Targets of about one length are read together: padding costs as much as what is there.
+    # Pairs of about one size are read together: padding costs as much as what is there.
     order = [i for i, worth in enumerate(promising(matrices, background)) if worth]
-    order.sort(key=lambda i: len(targets[i]))
-    own, *told = signs(model, [query, *(targets[i] for i in order)])
-    others = dict(zip(order, told, strict=True))
+    order.sort(key=lambda i: tuple(map(len, pairs[i])))
+    videos = {id(video): video for i in order for video in pairs[i]}
+    told = dict(zip(videos, signs(model, list(videos.values())), strict=True))
     while order:
-        cells = len(query) * len(targets[order[-1]])
+        cells = matrices[order[-1]].numel()
         some = [order.pop() for _ in range(min(len(order), max(1, TOGETHER // cells)))]
-        maps = read_maps(
-            reader, background, [matrices[i] for i in some], [own] * len(some), [others[i] for i in some]
-        )
+        own, others = ([told[id(pairs[i][side])] for i in some] for side in (0, 1))
+        maps = read_maps(reader, background, [matrices[i] for i in some], own, others)
         for i, one in zip(some, brought(maps), strict=True):
             found[i] = one
     return found

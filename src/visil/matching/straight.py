@@ -118,14 +118,22 @@ class Relief:
         """
         best: tuple[float, list[Run]] = (0.0, [])
         columns = self.worth.shape[1]
-        tried = [(speed, way) for speed in speeds for way in ways]
-        found = _at_speeds(self.worth, tried, price)
-        for (speed, way), runs in zip(tried, found, strict=True):
-            usual = speed == 1.0 and way == 1
-            total = _together(runs) * (1.0 if usual else OTHERWISE)
-            if total > best[0] + 1e-6:
-                best = total, runs if way > 0 else [run.turned(columns) for run in runs]
+        # No way is worth more than the best cells of all rows; or of all columns, where it is on each of those once.
+        most = [float(np.maximum(self.worth.max(axis=axis), 0).sum()) - price + SLACK for axis in (1, 0)]
+        left = [(speed, way) for speed in speeds for way in ways]
+        while left := [one for one in left if most[one[0] < 1] * _share(*one) > best[0]]:
+            # The usual one by itself: what it is worth mostly tells that no other need be looked at.
+            tried, left = (left[:1], left[1:]) if _share(*left[0]) == 1.0 else (left, [])
+            for (speed, way), runs in zip(tried, _at_speeds(self.worth, tried, price), strict=True):
+                total = _together(runs) * _share(speed, way)
+                if total > best[0] + 1e-6:
+                    best = total, runs if way > 0 else [run.turned(columns) for run in runs]
         return best[1]
+
+
+def _share(speed: float, way: int) -> float:
+    """Part of their worth that lines of a speed and direction count for."""
+    return 1.0 if speed == 1.0 and way == 1 else OTHERWISE
 
 
 def _half(level: Floats, axis: int, way: int) -> Floats:
