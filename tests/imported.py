@@ -20,8 +20,7 @@ OTHERS = """
     pytest xdist.remote hypothesis hypothesis.extra.numpy schemathesis playwright.sync_api moto.server moto.s3.responses
     flask_cors onnx onnxruntime matplotlib.backends.backend_agg skimage.data ray.data ray.cluster_utils pandas s3fs
     aiobotocore.session huggingface_hub tensorboard.compat torch.utils.tensorboard torch.onnx httpx uvicorn.lifespan.on
-    uvicorn.protocols.http.h11_impl triton triton.runtime.interpreter scipy.ndimage scipy.stats scipy.optimize
-    torch._dynamo torch._inductor.compile_fx
+    uvicorn.protocols.http.h11_impl triton triton.runtime.interpreter torch._dynamo
 """
 
 

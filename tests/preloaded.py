@@ -2,7 +2,7 @@
 
 Each would load torch, for two seconds. :func:`begin` forks one from the tests' own process, before any test has run.
 What visil starts then is this file as a command, which loads nothing: it hands its streams, variables and folder to
-that one, has a process forked that runs the module, passes signals on, and ends as that process ends, which ends with
+that one, has a process forked that runs the code, passes signals on, and ends as that process ends, which ends with
 it. Tests of how processes are started have real ones: they use the fixture ``fresh_processes``.
 """
 
@@ -26,7 +26,7 @@ HIGH = 500
 """Numbers of files from there on are free."""
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AVAILABLE = sys.platform == "linux" and hasattr(os, "pidfd_open")
-PYTHONS = ("visil.processes.python", "visil.web.engine.python")
+PYTHONS = ("visil.processes.python", "visil.web.engine.python", "visil.bench.end_to_end.python")
 """Where visil says how Python is started."""
 
 
@@ -144,7 +144,7 @@ def _stand_by(link: socket.socket) -> None:
 
 
 def _become(wanted: dict[str, Any], handles: list[int]) -> None:
-    """What ``python -P -m MODULE …`` is there, with everything loaded already."""
+    """What ``python -P -m MODULE …`` or ``-c CODE …`` is there, with everything loaded already."""
     from importlib.util import find_spec
     from types import ModuleType
 
@@ -161,14 +161,16 @@ def _become(wanted: dict[str, Any], handles: list[int]) -> None:
     os.environ.clear()
     os.environ.update(wanted["variables"])
     stand_alone()
-    option, name, *arguments = wanted["words"]
-    spec = find_spec(name)
-    assert option == "-m"
+    option, what, *arguments = wanted["words"]
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    if option == "-c":
+        sys.argv = [option, *arguments]
+        exec(what, vars(module))
+        return
+    spec = module.__spec__ = find_spec(what)
     assert spec is not None
     sys.argv = [str(spec.origin), *arguments]
-    module = sys.modules["__main__"] = ModuleType("__main__")
-    module.__spec__ = spec
-    exec(spec.loader.get_code(name), vars(module))  # type: ignore[union-attr]
+    exec(spec.loader.get_code(what), vars(module))  # type: ignore[union-attr]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from typer.testing import CliRunner
 
 import visil as package
 from synthetic import moving_scene, write_video
+from visil import processes
 from visil.cli.app import app
 from visil.errors import VisilError
 from visil.model.codes import decode, encode
@@ -27,7 +27,7 @@ SMALL = "model: {start: visil-v, backbone: efficientnet-lite0, stages: [0], leve
 
 
 def command(*arguments: str | os.PathLike[str]) -> list[str]:
-    return [sys.executable, "-m", "visil", *(os.fspath(argument) for argument in arguments)]
+    return processes.python("-m", "visil.__main__", *(os.fspath(argument) for argument in arguments))
 
 
 def failure(*arguments: str | os.PathLike[str]) -> str:

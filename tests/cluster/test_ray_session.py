@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from visil import processes
 from visil.cluster import ray_session as session
 from visil.cluster.ray_session import NodeFacts, facts, mismatch
 from visil.errors import UsageError
@@ -120,7 +120,8 @@ def test_actors_for_each_share_of_a_gpu_or_each_cpu() -> None:
 @needs_ray
 def test_a_cluster_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "new.visil"
-    command = [sys.executable, "-m", "visil", "add", str(folder), str(tmp_path), "--ray", "127.0.0.2:9"]
+    words = ("add", str(folder), str(tmp_path), "--ray", "127.0.0.2:9")
+    command = processes.python("-m", "visil.__main__", *words)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith("visil: no Ray cluster answers at 127.0.0.2:9 (")

@@ -21,6 +21,7 @@ from torch import Tensor
 
 import visil
 from synthetic import write_video
+from visil import processes
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.model.comparator import Comparator
@@ -205,7 +206,7 @@ runpy.run_path(file)
 
 def test_the_command_and_the_example_without_torch(tmp_path: Path) -> None:
     """The default model as a user exports it; its score without torch is that of `visil compare`."""
-    command = [sys.executable, "-m", "visil", "models", "export", "--onnx", str(tmp_path / "out")]
+    command = processes.python("-m", "visil.__main__", "models", "export", "--onnx", str(tmp_path / "out"))
     # A process of its own: here pytest would take the warnings that a user would see.
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

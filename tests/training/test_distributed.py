@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import torch
 
 import toy_training
 from toy_training import toy_config, toy_model, toy_trainer
+from visil import processes
 from visil.errors import UsageError
 from visil.kernels.devices import chosen_device
 from visil.training.config import TrainConfig
@@ -56,11 +56,9 @@ def one_step(out: Path) -> TrainConfig:
 
 
 def test_two_processes_learn_as_one(tmp_path: Path) -> None:
-    script = tmp_path / "launch.py"
-    script.write_text(LAUNCH)
-    here = Path(__file__).parent
+    folders = (tmp_path, Path(__file__).parent, Path(toy_training.__file__).parent)
     done = subprocess.run(
-        [sys.executable, script, tmp_path, here, Path(toy_training.__file__).parent],
+        processes.python("-c", LAUNCH, *map(str, folders)),
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
