@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, Exports, ModelName, Precision, choose_device, import_torch
+from visil.cli.options import (
+    DEVICE_VARIABLE,
+    AsJson,
+    Device,
+    Exports,
+    ModelName,
+    Precision,
+    choose_device,
+    import_torch,
+)
 from visil.cli.output import (
     check_exports,
     print_json,
@@ -22,6 +31,7 @@ from visil.cli.output import (
 from visil.cli.output_files import check_folder
 from visil.cli.progress import frame_counter, video_progress
 from visil.cli.verbosity import is_quiet
+from visil.early_gpu import wake_gpu
 from visil.errors import UsageError, VideoError, printable
 
 if TYPE_CHECKING:
@@ -86,6 +96,7 @@ def compare(
             probe(video)  # a bad file is named at once, before the network is loaded
     elif plot is not None:
         raise UsageError("--plot draws one match: name two videos, not folders of them")
+    wake_gpu(os.environ.get(DEVICE_VARIABLE))
     import_torch()
     from visil.compare.loading import load
 

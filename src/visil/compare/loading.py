@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
+
+import torch
 
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError
@@ -37,9 +41,19 @@ def load(
     """
     there = chosen_device(device)
     check_precision(precision, there)
+    if there.type == "cuda":
+        threading.Thread(target=_load_libraries, args=(there,), name="visil-cudnn", daemon=True).start()
     model = _load(name, backbone, backbone_weights).to(there).eval()
     model.precision = precision
     return model
+
+
+def _load_libraries(device: torch.device) -> None:
+    """A GPU's libraries for convolutions and products are loaded when first used: that can be while a model is read."""
+    with suppress(RuntimeError), torch.inference_mode():
+        one = torch.ones(1, 8, 8, 8, dtype=torch.float16, device=device)
+        torch.conv2d(one, one)
+        torch.mm(one[0, 0], one[0, 0])
 
 
 def default_folder() -> Path:

@@ -71,7 +71,9 @@ def _tried(index: int) -> str | None:
     device = torch.device("cuda", index)
     try:
         from visil.kernels.passed_checks import passed
+        from visil.kernels.triton_key import remember_key
 
+        remember_key()
         return None if passed(lambda: _multiplies(device), "products", device) else "its result is wrong"
     except ImportError:
         return "Triton is not installed: pip install triton"
