@@ -53,9 +53,9 @@ def test_the_heavy_part_comes_on_first_use() -> None:
     assert not loaded & {"av", "matplotlib", "huggingface_hub"}
 
 
-def test_a_server_leaves_the_networks_to_its_engine() -> None:
+def test_servers_and_decoders_of_a_cluster_leave_the_networks_to_others() -> None:
     pytest.importorskip("fastapi", reason="needs the extra visil[serve]")
-    assert "torch" not in imported_by("import visil.web.server")
+    assert "torch" not in imported_by("import visil.web.server, visil.cluster.ray_work")
 
 
 def test_import_is_silent_under_strict_warnings() -> None:

@@ -27,7 +27,7 @@ def errands(tmp_path: Path) -> list[Errand]:
 
 def test_batches_are_filled_across_videos(errands: list[Errand], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_work, "_too_often", lambda *_: False)
-    rows = list(decode({"errands": pickle.dumps(errands), "key": "1"}, SAMPLING, None))
+    rows = list(decode({"errands": pickle.dumps(errands), "key": "1"}, SAMPLING, 32, None))
     batches = [np.frombuffer(row["images"], np.uint8).reshape(-1, 64, 64, 3) for row in rows]
     assert [len(batch) for batch in batches] == [32, 8]
     whole = np.concatenate([read_frames(errands[place].path, SAMPLING).images for place in (0, 2)])
@@ -44,7 +44,7 @@ def test_a_task_that_was_begun_too_often_gives_up_all_its_videos(
     errands: list[Errand], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_work, "_too_often", lambda *_: True)
-    (row,) = decode({"errands": pickle.dumps(errands), "key": "1"}, SAMPLING, None)
+    (row,) = decode({"errands": pickle.dumps(errands), "key": "1"}, SAMPLING, 32, None)
     assert pickle.loads(row["notes"]) == [Lost(0), Lost(1), Lost(2)]
     assert row["images"] == b""
 

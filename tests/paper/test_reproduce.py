@@ -23,7 +23,8 @@ from typer.testing import CliRunner
 from synthetic import moving_scene, write_video
 from toy_bench import small_model
 from visil.cli.app import app
-from visil.model.backbones import backbone_spec
+from visil.model import backbones
+from visil.model.backbones import Backbone, backbone_spec
 from visil.model.backbones.i3d import I3D
 from visil.model.presets import PRESETS
 from visil.paper import numbers, output
@@ -163,6 +164,23 @@ def shortly(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(QUICK, name, few[name.removesuffix("+QE")])
     for name, values in {"gamma": (0.5, 1.0), "r": (0.1,), "w": (32, 64)}.items():
         monkeypatch.setitem(CURVES, name, replace(CURVES[name], values=values))
+
+
+MAPS: dict[tuple[torch.Size, bytes], list[torch.Tensor]] = {}
+
+
+@pytest.fixture(autouse=True)
+def mapped_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows have the weights of one file, and most the same frames: of those, maps are made once."""
+
+    def stage_maps(backbone: Backbone, frames: torch.Tensor) -> list[torch.Tensor]:
+        key = (frames.shape, frames.numpy().tobytes())
+        if key not in MAPS:
+            MAPS[key] = backbones.stage_maps(backbone, frames)
+        return [stage.clone() for stage in MAPS[key]]
+
+    for room in ("model.network", "paper.feature_kinds", "compare.visil"):
+        monkeypatch.setattr(f"visil.{room}.stage_maps", stage_maps)
 
 
 def small(places: dict[str, str]) -> list[str]:

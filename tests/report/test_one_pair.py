@@ -13,6 +13,7 @@ import pytest
 from PIL import Image as pillow
 
 import visil
+from embedded_once import embedded_once  # noqa: F401  # for all tests here
 from html_page import Page
 from synthetic import write_video
 from visil.cli import main

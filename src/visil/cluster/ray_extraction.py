@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,19 +141,26 @@ class _Run:
     """What one run has under way."""
 
     def __init__(self, engine: RayEngine, intake: Intake) -> None:
-        import ray
-
         self.engine = engine
         self.cluster = engine.cluster
         self.intake = intake
         self.sampling = intake.model.config.sampling
         self._under_way: dict[int, _Open] = {}
         self._streams = 0
-        model = intake.model
-        self._model_there = ray.put(model if model.device.type == "cpu" else copy.deepcopy(model).cpu())
-        self._attempts = (
-            ray.remote(Attempts).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
-        )
+
+    @cached_property
+    def _model_there(self) -> Any:
+        """The network in the cluster's memory."""
+        import ray
+
+        model = self.intake.model
+        return ray.put(model if model.device.type == "cpu" else copy.deepcopy(model).cpu())
+
+    @cached_property
+    def _attempts(self) -> Any:
+        import ray
+
+        return ray.remote(Attempts).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
 
     def run(self, files: list[Path]) -> None:
         window = self.engine.window
@@ -237,7 +244,7 @@ class _Run:
         data = (
             self._dataset(rows, len(rows))
             .flat_map(
-                partial(decode, sampling=self.sampling, attempts=self._attempts),
+                partial(decode, sampling=self.sampling, batch=BATCH, attempts=self._attempts),
                 num_cpus=1,
                 concurrency=self._decoders(len(errands)),
             )

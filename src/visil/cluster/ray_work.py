@@ -1,7 +1,7 @@
 """What processes of a cluster do when videos are added: look at files, decode them, embed frames.
 
 Functions and one class that Ray Data calls with rows of plain data. What happens to a video is told to the driver as
-notes, in order; the driver alone writes.
+notes, in order; the driver alone writes. Only those that embed load torch: there is one that decodes for each core.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.collection.identity import content_id
-from visil.compare.visil import BATCH
 from visil.errors import VideoError
 from visil.video import Frames, Sampling, VideoInfo, declared_seconds, stream_frames
 
@@ -137,9 +136,9 @@ def looked(row: Row) -> Look:
     return found
 
 
-def decode(row: Row, sampling: Sampling, attempts: Any) -> Iterator[Row]:
-    """The frames of some videos, one after another, in rows of ``BATCH`` that end where the last video does."""
-    filling = _Filling(sampling.crop)
+def decode(row: Row, sampling: Sampling, batch: int, attempts: Any) -> Iterator[Row]:
+    """The frames of some videos, one after another, in rows of ``batch`` that end where the last video does."""
+    filling = _Filling(sampling.crop, batch)
     errands: list[Errand] = pickle.loads(row["errands"])
     if _too_often(attempts, row["key"]):
         filling.notes += [Lost(errand.number) for errand in errands]
@@ -152,7 +151,7 @@ def decode(row: Row, sampling: Sampling, attempts: Any) -> Iterator[Row]:
 def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[Row]:
     number, start = errand.number, 0
     try:
-        with stream_frames(errand.path, sampling, batch_size=BATCH) as stream:
+        with stream_frames(errand.path, sampling, batch_size=filling.batch) as stream:
             for frames in stream:
                 yield from filling.add(number, start, frames)
                 start += len(frames)
@@ -167,8 +166,9 @@ def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[R
 class _Filling:
     """Frames of several videos put together into batches, and what is to be said about them."""
 
-    def __init__(self, side: int) -> None:
+    def __init__(self, side: int, batch: int) -> None:
         self.side = side
+        self.batch = batch
         self.notes: list[Note] = []
         self._images: list[NDArray[np.uint8]] = []
         self._count = 0
@@ -176,13 +176,13 @@ class _Filling:
     def add(self, number: int, start: int, frames: Frames) -> Iterator[Row]:
         taken = 0
         while taken < len(frames):
-            some = slice(taken, taken + BATCH - self._count)
+            some = slice(taken, taken + self.batch - self._count)
             images, times = frames.images[some], frames.timestamps[some]
             self._images.append(images)
             self.notes.append(Sampled(number, start + taken, times))
             self._count += len(images)
             taken += len(images)
-            if self._count == BATCH:
+            if self._count == self.batch:
                 yield from self.flush()
 
     def flush(self) -> Iterator[Row]:
