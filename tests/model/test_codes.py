@@ -21,7 +21,7 @@ Array = NDArray[np.float16]
 
 any_vectors = arrays(
     np.float16,
-    array_shapes(min_dims=1, max_dims=3, max_side=19),
+    array_shapes(min_dims=1, max_dims=3, max_side=7),
     elements=st.floats(width=16, allow_nan=False, allow_infinity=False),
 )
 usual_vectors = arrays(

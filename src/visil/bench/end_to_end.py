@@ -299,7 +299,8 @@ def most_memory() -> Iterator[list[float]]:
         while not ended.wait(SAMPLE_S):
             most[0] = max(most[0], memory_of(os.getpid()))
 
-    thread = threading.Thread(target=watch, daemon=True)
+    # Named as one that holds nothing, or it would keep workers from being forked: then other steps would be measured.
+    thread = threading.Thread(target=watch, name="visil_memory", daemon=True)
     thread.start()
     try:
         yield most

@@ -87,10 +87,10 @@ class FrameMatrix:
     def rows(self, start: int, stop: int) -> Tensor:
         """S_f[start:stop, :]."""
         result = torch.empty(stop - start, self.shape[1], dtype=self.dtype, device=self.device)
-        if self.device.type == "cpu" and self.dtype == torch.float32 and self._all_signs():
+        bits = self.device.type == "cpu" and self.dtype == torch.float32 and self._all_signs()
+        if bits:
             self._fill_from_bits(result, start, stop)
-            return result
-        if self.arithmetic == "fp32":
+        elif self.arithmetic == "fp32":
             self._fill(result, start, stop)
         elif not devices.has_kernels(self.device):
             self._fill_reduced(result, start, stop)
@@ -99,7 +99,7 @@ class FrameMatrix:
         else:  # not known to the kernel
             self._fill(result, start, stop)
         if self.dtype == torch.float32 and not self.formula.binary:
-            straighten(result, self._query, self._parts)
+            straighten(result, self._query, self._parts, self.formula, cosines=bits)
         return result
 
     def _fill_from_bits(self, result: Tensor, start: int, stop: int) -> None:

@@ -6,19 +6,34 @@ when those have no preferred direction:
 - with a vector kept whole: √(2/π) of the cosine, in the mean, so the product is multiplied by √(π/2);
 - with another kept as signs: 1 - 2 · angle / π, so the cosine is the sine of π/2 times the product.
 
-Without this, thresholds and calibration, which know the similarities of whole vectors, ask too much of binary codes.
+Frames are as alike as the best of their regions, and of noisy similarities the best is too good: unrelated frames come
+out more alike by :func:`excess`, which is taken off again, from nothing for a frame and itself.
+
+Without this, thresholds and calibration, which know the similarities of whole vectors, are wrong about binary codes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import pi, sqrt
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+from visil.model.codes import decode, encode
+from visil.model.formula import Formula
 
 FEWEST_CHANNELS = 16
 """Of fewer, equal magnitudes may be chance."""
+
+UNRELATED = 48
+"""Frames of random vectors among which the excess is measured."""
+
+EVEN = 0.98
+"""Where regions have norms of their own (attention), some products count for less than others, and the excess is not
+known: from here on they are of one size."""
 
 
 def signs_only(vectors: Tensor) -> bool:
@@ -49,15 +64,52 @@ def straightened(matrix: Tensor, size: float, *, both: bool) -> Tensor:
     return matrix.mul_(sqrt(pi / 2)).clamp_(-size, size)
 
 
-def straighten(matrix: Tensor, query: Tensor, targets: Sequence[tuple[Tensor, tuple[int, int]]]) -> None:
-    """Rewrite the columns of S_f that signs are behind; ``targets`` are videos and their columns."""
+def straighten(
+    matrix: Tensor,
+    query: Tensor,
+    targets: Sequence[tuple[Tensor, tuple[int, int]]],
+    formula: Formula,
+    *,
+    cosines: bool = False,
+) -> None:
+    """Rewrite the columns of S_f that signs are behind; ``targets`` are videos and their columns.
+
+    ``cosines``: they are cosines already, and only what is too much of them is to be taken off.
+    """
     query_signs, *others = which_signs([query, *(target for target, _ in targets)])
+    pools = Formula(formula.frame_pool, symmetric=formula.symmetric)
     for (target, (start, stop)), target_signs in zip(targets, others, strict=True):
-        if query_signs or target_signs:
-            size = _norm(query) * _norm(target)
-            if size > 0:
-                straightened(matrix[:, start:stop], size, both=query_signs and target_signs)
+        if not (query_signs or target_signs):
+            continue
+        part, both = matrix[:, start:stop], query_signs and target_signs
+        (least, most), (other_least, other_most) = _norms(query), _norms(target)
+        size = most * other_most
+        if size > 0 and not cosines:
+            straightened(part, size, both=both)
+        if least * other_least > EVEN * size:
+            share = excess(pools, (query.shape[1], target.shape[1]), query.shape[2], both=both)
+            part.sub_(share * size).div_(1 - share)
 
 
-def _norm(vectors: Tensor) -> float:
-    return float(torch.linalg.vector_norm(vectors[:4].float(), dim=-1).amax())
+@lru_cache
+@torch.no_grad()
+def excess(formula: Formula, regions: tuple[int, int], channels: int, *, both: bool) -> float:
+    """By which share of the way to 1 unrelated frames are more alike as signs; ``both``: query and target are signs.
+
+    Measured on random vectors: they have no preferred direction, as whitened ones.
+    """
+    generator = torch.Generator().manual_seed(0)
+    query, target = (
+        F.normalize(torch.randn(UNRELATED, count, channels, generator=generator), dim=-1) for count in regions
+    )
+    coded = decode(encode(target, "binary")).float()
+    whole = float(formula.frame_matrix(query, target).mean())
+    seen = decode(encode(query, "binary")).float() if both else query
+    found = straightened(formula.frame_matrix(seen, coded), 1.0, both=both)
+    return max(0.0, (float(found.mean()) - whole) / (1 - whole))
+
+
+def _norms(vectors: Tensor) -> tuple[float, float]:
+    """The least and the largest norm of a video's first vectors."""
+    norms = torch.linalg.vector_norm(vectors[:4].float(), dim=-1)
+    return float(norms.amin()), float(norms.amax())
