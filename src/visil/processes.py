@@ -175,6 +175,8 @@ def _fresh(control: socket.socket) -> subprocess.Popen[bytes]:
 
 def _forked(control: socket.socket, service: Service) -> int:
     """The same as a fork of this process."""
+    if sys.platform != "linux":
+        raise NotImplementedError(NOT_HERE)
     here = _here()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it has threads, and they wait
@@ -192,6 +194,8 @@ def _forked(control: socket.socket, service: Service) -> int:
 
 def _leave_all_behind(control: int) -> None:
     """What a fresh process would have none of: the terminal, output, open files and locks, ways to find modules."""
+    if sys.platform != "linux":
+        raise NotImplementedError(NOT_HERE)
     gc.freeze()  # nothing of this process's is ever finalised
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -315,8 +319,6 @@ def python_path() -> str:
 
 def main() -> None:
     """Of ``HANDLE FOLDER``: until the other end of that control socket is gone."""
-    if sys.platform != "linux":
-        raise NotImplementedError(NOT_HERE)
     control = socket.socket(fileno=int(sys.argv[1]))
     (length,) = struct.unpack("!Q", _exactly(control, 8))
     with lasting():
@@ -326,6 +328,8 @@ def main() -> None:
 
 
 def _serve(control: socket.socket, service: Service, folder: str) -> NoReturn:
+    if sys.platform != "linux":
+        raise NotImplementedError(NOT_HERE)
     os.chdir(folder)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end are not waited for
     control.sendall(b"R")
