@@ -79,15 +79,22 @@ def quick() -> bool:
     """Whether workers are there at once: this process may be forked, now.
 
     What another thread holds while it computes, a fork would wait for without end. Those of a progress bar and of
-    pools, which wait for work while this one does something else, hold nothing.
+    pools, which wait for work while this one does something else, hold nothing. A process that uses a GPU is not
+    forked: its driver's threads do not appear here.
     """
     idle = ("visil_", "visil-seal")
     others = (t for t in threading.enumerate() if t is not threading.current_thread())
     return (
         ours.is_ours()
         and available()
+        and not _uses_gpu()
         and all(type(t).__module__.startswith("rich.") or t.name.startswith(idle) for t in others)
     )
+
+
+def _uses_gpu() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
 
 
 class Workers:
