@@ -1,5 +1,6 @@
 """Settings of every test, and the order in which files of tests are handed out to processes."""
 
+import functools
 import gc
 import os
 from collections import Counter
@@ -20,16 +21,23 @@ WAITING = ("test_ray_cluster.py", "test_page.py")
 
 LONG = (
     *(
-        "test_reproduce.py",
-        "test_cli.py",
-        "test_onnx.py",
-        "test_cli_train.py",
         "test_extraction.py",
-        "test_trainer.py",
+        "test_reproduce.py",
+        "test_demo_collection.py",
+        "test_onnx.py",
+        "test_kernels_compile.py",
     ),
-    *("test_hostile.py", "test_frames.py", "test_official.py", "test_demo_collection.py"),
+    *(
+        "test_cli.py",
+        "test_cli_train.py",
+        "test_trainer.py",
+        "test_hostile.py",
+        "test_official.py",
+        "test_frames.py",
+    ),
 )
-"""Files that compute for ten seconds or more: next, so that none of them is left for the end."""
+"""Files that compute for ten seconds or more, and the first of a room that does for minutes: next, so that none of them
+is left for the end."""
 
 # What the machine's user has set is nothing to a test.
 os.environ["VISIL_CONFIG"] = ""
@@ -76,9 +84,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     gc.enable()
     import torch
+    import typer.testing
 
     # Many small computations: threads would spend their time waiting for each other.
     torch.set_num_threads(1)
+    # A process that runs one command describes all of them to typer once; tests run hundreds.
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.testing._get_command = typer.main.get_command  # type: ignore[attr-defined]
     if preloaded.AVAILABLE and not session.config.option.collectonly:
         preloaded.begin()
 

@@ -96,8 +96,10 @@ def model() -> Iterator[ViSiL]:
             known.update(zip([keys[place] for place in new], real(frames[new]), strict=True))
         return torch.stack([known[key] for key in keys])
 
+    fingerprint = loaded.fingerprint()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loaded, "features", features)
+        patch.setattr(loaded, "fingerprint", lambda: fingerprint)
         yield loaded
 
 

@@ -340,7 +340,8 @@ def trained_ivf(training: NDArray[np.float32], frames: int) -> Any:
 
     dim = training.shape[1]
     lists = min(lists_for(frames), max(1, len(training) // 39))
-    index = faiss.index_factory(dim, f"IVF{lists},PQ{_codes(dim)}", faiss.METRIC_INNER_PRODUCT)
+    # "np": codes in no order of their own, which would take a second or two each and which no search here uses.
+    index = faiss.index_factory(dim, f"IVF{lists},PQ{_codes(dim)}np", faiss.METRIC_INNER_PRODUCT)
     index.train(training)
     return index
 
