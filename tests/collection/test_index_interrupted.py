@@ -77,6 +77,13 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "features").rglob(".*"))
 
 
+def wait_for_workers(folder: Path) -> None:
+    """Until no worker of a command that was killed is left to write: each has a lock on its file."""
+    for left in (folder / "features").rglob(".*"):
+        with suppress(FileNotFoundError), left.open("rb") as file:
+            lock_open_file(file.fileno(), wait=True)
+
+
 def is_whole(folder: Path, videos: Path, model: ViSiL) -> None:
     """All eight videos, once each, all sound, and nothing else in the folder."""
     with visil.Index(folder, model=model) as index:
@@ -99,6 +106,7 @@ def test_killed_at_the_worst_moments_then_added_again(
     folder = tmp_path / "i"
     child = process("add", folder, videos, "--workers", "2", before=script)
     assert child.wait(60) == -signal.SIGKILL
+    wait_for_workers(folder)
     with visil.Index(folder, model=model) as index:
         kept = len(index)
         most = 8 if method == "save" else nth - 1

@@ -38,9 +38,12 @@ def test_a_written_video_can_be_read(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["clip.mp4"]
 
 
-def test_the_same_frames_give_the_same_file(tmp_path: Path) -> None:
-    a, b = (write_video(tmp_path / name, shots(), 10) for name in ("a.mp4", "b.mp4"))
-    assert a.read_bytes() == b.read_bytes()
+@pytest.mark.parametrize("size", [SMALL, (98, 146), (320, 180)])
+def test_the_same_frames_give_the_same_file(tmp_path: Path, size: tuple[int, int]) -> None:
+    """With AVX-512 x264 gives other files from time to time."""
+    frames = shots(3)
+    made = {write_video(tmp_path / "a.mp4", frames, 10, size=size).read_bytes() for _ in range(6)}
+    assert len(made) == 1
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:

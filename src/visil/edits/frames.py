@@ -221,7 +221,7 @@ def _through_codec(
     import av  # all of it, as in visil.video.pictures
     from av.video.codeccontext import VideoCodecContext
 
-    from visil.video.writer import CODEC, peek, set_up, video_frames
+    from visil.video.writer import CODEC, peek, repeatable, set_up, video_frames
 
     first, frames = peek(frames)
     rate = Fraction(fps).limit_denominator(1001)
@@ -232,7 +232,7 @@ def _through_codec(
     set_up(encoder, size, rate, threads=1)  # with more, what a limited bit rate gives is left to chance
     if bit_rate is not None:
         encoder.bit_rate = bit_rate
-    encoder.options = options
+    encoder.options = options | repeatable()
     for picture in chain(video_frames(frames, first, size, rate), [None]):
         packets = encoder.encode(picture)
         for packet in chain(packets, [None] if picture is None else []):
