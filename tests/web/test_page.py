@@ -349,7 +349,8 @@ def test_groups_as_a_list_and_exports(opened: Open) -> None:
     with page.expect_download() as download:
         page.get_by_role("link", name="Plan, shell script").click()
     assert download.value.url.endswith("format=script&reviewed=true")
-    page.get_by_role("button", name="Find again").first.click()
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.get_by_role("button", name="Find again").first.click()
     until(page, "!document.querySelector('.job')")
     assert stub.sent[-1] == ("POST", "duplicates", {"min_confidence": 0.5})
 

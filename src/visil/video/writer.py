@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from fractions import Fraction
@@ -89,10 +90,11 @@ def set_up(codec: VideoCodecContext, size: tuple[int, int], rate: Fraction, thre
 def repeatable() -> dict[str, str]:
     """Options with which x264 makes the same of the same frames: what it makes with AVX-512 of sizes that are no
     multiples of 64 differs from time to time."""
-    with suppress(OSError):
-        words = Path("/proc/cpuinfo").read_text(errors="replace").split()
-        if "avx512f" in words and "avx2" in words:
-            return {"x264-params": "asm=avx2"}
+    if sys.platform == "linux":
+        with suppress(OSError):
+            words = Path("/proc/cpuinfo").read_text(errors="replace").split()
+            if "avx512f" in words and "avx2" in words:
+                return {"x264-params": "asm=avx2"}
     return {}
 
 
