@@ -145,6 +145,18 @@ def summary(truth: Mapping[str, Any], judged: Sequence[Judged]) -> dict[str, Any
     }
 
 
+def same_verdicts(judged: Sequence[Judged], other: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of how many pairs another run (its ``--raw``) says the same."""
+    said = {(row["query"], row["target"]): row["verdict"] for row in other}
+    others = [pair for pair in judged if said[pair.query, pair.target] != pair.verdict]
+    return {
+        "pairs": len(judged),
+        "the same": round(1 - len(others) / len(judged), 5),
+        "true pairs called otherwise": sum(pair.true for pair in others),
+        "strangers called otherwise": sum(not pair.true for pair in others),
+    }
+
+
 def table(runs: Mapping[str, Mapping[str, Any]]) -> str:
     """Markdown: what each run says of both halves, and its false alarms by kind."""
     halves = [(f"{name}: {half}", run[half]) for name, run in runs.items() for half in HALVES.values()]
@@ -221,6 +233,9 @@ def main() -> None:
         "--name", help="what the run is called there; the model's name and the set's by default"
     )
     parser.add_argument("--raw", type=Path, help="write every pair's answer here")
+    parser.add_argument(
+        "--against", type=Path, metavar="RAW", help="another run's --raw: how many verdicts are the same"
+    )
     parser.add_argument("--picture", type=Path, help="draw confidence against truth, by kind")
     args = parser.parse_args()
     try:
@@ -234,6 +249,10 @@ def main() -> None:
     except VisilError as error:
         sys.exit(f"error: {error}")
     result = summary(truth, judged)
+    if args.against is not None:
+        result[f"verdicts as in {args.against.stem}"] = same_verdicts(
+            judged, json.loads(args.against.read_text())
+        )
     name = args.name or f"{model.config.name}, {args.copyset.name}"
     runs = {name: result} if args.out is None else keep(args.out, name, result)
     print(table(runs))

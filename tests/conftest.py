@@ -41,6 +41,8 @@ is left for the end."""
 
 # What the machine's user has set is nothing to a test.
 os.environ["VISIL_CONFIG"] = ""
+# The same features on every processor.
+os.environ["VISIL_EMBEDDING"] = "fp32"
 
 # The same examples in every run, so that a run says something about the change it tests. To look for new ones:
 # VISIL_EXAMPLES=new make test
@@ -55,6 +57,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VISIL_DEVICE", "VISIL_PRECISION"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
+    monkeypatch.setenv("VISIL_EMBEDDING", os.environ["VISIL_EMBEDDING"])
     tests = os.getpid()
     monkeypatch.setattr("visil.ours.is_ours", lambda: os.getpid() != tests)  # it is not the command's alone
 

@@ -167,6 +167,19 @@ def test_one_false_alarm_in_so_many(answers: ModuleType) -> None:
     assert found_at(pairs, 5) == 0.0
 
 
+def test_how_many_verdicts_are_the_same(answers: ModuleType) -> None:
+    other = [
+        {"query": pair.query, "target": pair.target, "verdict": pair.verdict} for pair in judged(answers)
+    ]
+    other[1]["verdict"], other[5]["verdict"] = "copy", "copy"  # a stranger's and an original's
+    assert answers.same_verdicts(judged(answers), other) == {
+        "pairs": 6,
+        "the same": round(4 / 6, 5),
+        "true pairs called otherwise": 1,
+        "strangers called otherwise": 1,
+    }
+
+
 def test_false_alarms_by_kind(answers: ModuleType) -> None:
     kinds = answers.by_kind(TRUTH, judged(answers))
     assert (kinds["slide"]["pairs"], kinds["slide"]["copy"], kinds["map"]["pairs"]) == (3, 1, 1)

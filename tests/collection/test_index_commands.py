@@ -33,6 +33,24 @@ def test_fast_decoding_finds_the_same_copies(videos: Path, tmp_path: Path, run: 
     assert refused.line == "visil: --fast-decode and --ray do not go together: leave one out"
 
 
+def test_either_arithmetic_finds_the_other(videos: Path, tmp_path: Path, run: Command) -> None:
+    folder, inside = tmp_path / "i", videos / "inside"
+    with visil.Index(folder, model=visil.load()) as fresh:
+        fresh.model.embedding = "bf16"
+        fresh.add(inside / "long.mp4")
+    assert run("info", folder, "--json").json["embedding"] == "bf16"
+    assert [
+        hit["verdict"] for hit in run("search", folder, inside / "coffee.mp4", "--json").json["hits"]
+    ] == ["copy"]
+    assert run("add", folder, inside / "long.mp4", "--embedding", "fp32").out.startswith(
+        "0 added, 1 unchanged"
+    )
+    assert ", embedded in bf16, features as" in run("info", folder).out
+    assert run("add", folder, inside, "--embedding", "fp32").out.startswith("1 added, 1 unchanged")
+    assert ", embedded in bf16, fp32, features as" in run("info", folder).out
+    assert run("add", folder, inside, "--embedding", "int4").status == 2
+
+
 def test_add_names_no_more_than_ten_failures(tmp_path: Path, run: Command) -> None:
     films = tmp_path / "films"
     films.mkdir()

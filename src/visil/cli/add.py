@@ -47,6 +47,14 @@ class DecoderKind(StrEnum):
     auto = "auto"
 
 
+class EmbeddingKind(StrEnum):
+    """``visil.kernels.embedding.Embedding``."""
+
+    auto = "auto"
+    fp32 = "fp32"
+    bf16 = "bf16"
+
+
 class SamplingKind(StrEnum):
     """What is looked at."""
 
@@ -104,6 +112,13 @@ def add(
         DecoderKind,
         typer.Option(envvar="VISIL_DECODER", help="Who decodes: cpu, nvdec (a GPU) or auto."),
     ] = DecoderKind.cpu,
+    embedding: Annotated[
+        EmbeddingKind | None,
+        typer.Option(
+            envvar="VISIL_EMBEDDING",
+            help="What a processor embeds in: fp32, bf16 or auto, the faster one; auto if not given.",
+        ),
+    ] = None,
     ray: RayAddress = None,
     gpus_per_actor: GpusPerActor = 0.0,
     device: Device = None,
@@ -114,6 +129,8 @@ def add(
     Exit status 3 where some files could not be taken, 1 where none could.
     """
     choose_device(device)
+    if embedding is not None:
+        os.environ["VISIL_EMBEDDING"] = embedding.value
     from visil.collection import Index
     from visil.collection.adding import Decode, decode_fast, decode_keyframes
     from visil.collection.discover import read_list, read_list_file

@@ -28,7 +28,10 @@ def info(
             typer.echo(f"{printable(failure.path)}: {failure.reason}")
     else:
         typer.echo(f"{state.videos} videos, {state.frames} frames, {state.hours:.2f} hours")
-        typer.echo(f"{state.bytes / 1e6:.1f} MB on disk, model {state.model}, features as {state.codes}")
+        made = "" if state.embedding is None else f", embedded in {state.embedding}"
+        typer.echo(
+            f"{state.bytes / 1e6:.1f} MB on disk, model {state.model}{made}, features as {state.codes}"
+        )
         if state.failed:
             typer.echo(f"{counted(len(state.failed), 'file')} could not be read: visil info {index} --failed")
 

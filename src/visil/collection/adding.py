@@ -163,6 +163,7 @@ class _Adding:
 
     def keep(self, job: Job, facts: Facts) -> None:
         self.intake.finish(job, facts)
+        self.intake.was_embedded_in(self.intake.model.embeds_in)
 
     def fail(self, path: Path, job: Job | None, error: VideoError) -> None:
         if isinstance(error, Unforeseen):

@@ -392,6 +392,7 @@ class Index:
             seconds / 3600,
             self.parts.bytes(),
             self.catalogue.failures(),
+            self.catalogue.fact("embedding"),
         )
 
     def verify(

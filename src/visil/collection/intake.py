@@ -163,6 +163,7 @@ class Intake:
         self._again: list[Path] = []
         self._tried_again: set[Path] = set()
         self._files = self._frames = self._total = 0
+        self._embedded_in: str | None = None
 
     def run(self, engine: Engine, files: list[Path]) -> AddReport:
         """All files; stops cleanly where it is interrupted, with everything finished so far kept."""
@@ -233,6 +234,15 @@ class Intake:
         """So many frames more were embedded."""
         self._frames += frames
         self._tell(None)
+
+    def was_embedded_in(self, arithmetic: str) -> None:
+        """Record what a video of this run went through the backbone in, beside those that were before."""
+        if self._embedded_in != arithmetic:
+            self._embedded_in = arithmetic
+            known = self._catalogue.fact("embedding")
+            kinds = sorted({arithmetic, *(known.split(", ") if known else ())})
+            if ", ".join(kinds) != known:
+                self._catalogue.set_fact("embedding", ", ".join(kinds))
 
     def finish(self, job: Job, facts: Facts) -> None:
         """A video whose features are sealed: put it into the collection, unless its file has changed."""

@@ -55,10 +55,15 @@ class CollectionModel:
 
     def _checked(self) -> ViSiL:
         from visil.compare.visil import ViSiL
+        from visil.kernels.embedding import of_collections
 
         wanted, known = self._wanted, self._facts.fact("model")
         named = wanted if isinstance(wanted, str) else self._facts.fact("model_source")
-        model = wanted if isinstance(wanted, ViSiL) else self.ready or load(named)
+        if isinstance(wanted, ViSiL):
+            model = wanted
+        else:
+            model = self.ready or load(named)
+            model.embedding = of_collections(model.config.backbone)
         fingerprint = model.fingerprint()
         if known is None:
             if self._writable():

@@ -23,6 +23,8 @@ class IndexInfo:
     hours: float
     bytes: int
     failed: list[Failure]
+    embedding: str | None = None
+    """What its videos were embedded in, as far as known: fp32, bf16, fp16 (a GPU's), or several of these."""
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil info --json`` prints it."""

@@ -23,6 +23,7 @@ from visil.errors import ModelError, UsageError, VideoError
 from visil.heap import give_back
 from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast
+from visil.kernels.embedding import Embedding, embedding
 from visil.kernels.precision import Precision
 from visil.matching.blank import GROUND_LEFT_TO_READER, GROUND_SHARE, blank_frames
 from visil.matching.match import Match
@@ -60,7 +61,10 @@ class ViSiL(Network):
         super().__init__(config, with_backbone=with_backbone)
         self.precision: Precision | None = None
         """What this model compares in; None: as ``VISIL_PRECISION`` says, else as suits its device."""
+        self.embedding: Embedding | None = None
+        """What it embeds in on a processor; None: as ``VISIL_EMBEDDING`` says, else fp32."""
         self._copy: list[Backbone] = []  # a list, so that torch does not take it for a part to save
+        self._copied_in = ""
         self._embedded = 0  # frames since memory was given back
         self.register_load_state_dict_post_hook(_forget_copy)  # type: ignore[no-untyped-call]
 
@@ -186,8 +190,21 @@ class ViSiL(Network):
 
     def prepare(self) -> None:
         """Make the copy of the backbone now that embedding would make when it is first needed."""
-        if self.backbone is not None and not self.backbone.training and not self._copy:
-            self._copy = [_inference_copy(self.backbone, max(self.config.stages))]
+        if (
+            self.backbone is None
+            or self.backbone.training
+            or (self._copy and self._copied_in == self.embeds_in)
+        ):
+            return
+        self._copied_in = self.embeds_in
+        self._copy = [_inference_copy(self.backbone, max(self.config.stages), self._copied_in)]
+
+    @property
+    def embeds_in(self) -> str:
+        """The arithmetic that frames go through the backbone in."""
+        if self.device.type == "cpu":
+            return embedding(self.embedding)
+        return "fp16" if devices.has_kernels(self.device) else "fp32"
 
     def pooled(self, maps: Sequence[Tensor]) -> Tensor:
         """As :meth:`Network.pooled`; half-precision maps on a GPU by one kernel a stage."""
@@ -368,14 +385,15 @@ class ViSiL(Network):
             )
 
 
-def _inference_copy(backbone: nn.Module, last: int) -> Backbone:
+def _inference_copy(backbone: nn.Module, last: int, arithmetic: str) -> Backbone:
     """A copy that makes the same maps up to stage ``last`` sooner where the backbone is; its batch norms folded."""
     first = next(backbone.parameters())
     if devices.has_kernels(first.device) and first.dtype == torch.float32:
         from visil.kernels.gpu_backbones import fused
 
         return fused(backbone, last) or _folded(backbone)
-    return fast(backbone, last) or _folded(backbone)
+    dtype = torch.bfloat16 if arithmetic == "bf16" else torch.float32
+    return fast(backbone, last, dtype) or _folded(backbone)
 
 
 def _folded(backbone: nn.Module) -> Backbone:

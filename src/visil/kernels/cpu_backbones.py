@@ -2,7 +2,8 @@
 
 Activations of two frames stay near the processor, where those of thirty-two go to memory and back after every layer.
 The float32 copy computes what the network does, batch norms folded; the bfloat16 one rounds after every layer and
-sums in float32. Stages beyond the last one wanted are not computed.
+sums in float32, but for its first layers: nearly all of an EfficientNet's error comes from rounding the weights of its
+first depthwise convolution, which costs next to nothing. Stages beyond the last one wanted are not computed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class FastBackbone:
         self._exact = folded(network)
         self._network = self._exact if dtype == torch.float32 else folded(network).to(dtype)
         forward = _efficientnet if isinstance(network, EfficientNetLite) else _resnet
-        self._forward: Callable[[ResNet50 | EfficientNetLite, Tensor, int], list[Tensor]] = forward
+        self._forward: Callable[[nn.Module, nn.Module, Tensor, int], list[Tensor]] = forward
 
     def preprocess(self, frames: Tensor) -> Tensor:
         """RGB uint8 [B, H, W, 3] to what the network was trained on, [B, 3, H, W] float32."""
@@ -53,7 +54,7 @@ class FastBackbone:
 
         def one(place: int) -> None:
             with torch.no_grad():  # of this thread
-                maps = self._forward(self._network, parts[place].to(self.dtype), self.last)
+                maps = self._forward(self._exact, self._network, parts[place], self.last)
                 found[place] = [stage.float() for stage in maps]
 
         on_all_cores(one, range(len(parts)), on=images.device)
@@ -68,12 +69,15 @@ def fast(network: nn.Module, last: int, dtype: torch.dtype = torch.float32) -> F
     return FastBackbone(network, last, dtype) if isinstance(network, ResNet50 | EfficientNetLite) else None
 
 
-def _efficientnet(network: nn.Module, images: Tensor, last: int) -> list[Tensor]:
+def _efficientnet(exact: nn.Module, network: nn.Module, images: Tensor, last: int) -> list[Tensor]:
+    """The stem and the first block by ``exact``, the rest by ``network``."""
+    assert isinstance(exact, EfficientNetLite)
     assert isinstance(network, EfficientNetLite)
-    x = _same(network._conv_stem, images, "relu6")
+    x = _same(exact._conv_stem, images, "relu6")
     outputs: list[Tensor] = []
-    for i, block in enumerate(network._blocks):
+    for i, block in enumerate([*exact._blocks[:1], *network._blocks[1:]]):
         assert isinstance(block, InvertedResidual)
+        x = x.to(block._project_conv.weight.dtype)
         y = _same(block._expand_conv, x, "relu6") if block.expands else x
         y = _same(block._project_conv, _same(block._depthwise_conv, y, "relu6"), "none")
         x = y.add_(x) if block.shortcut else y
@@ -96,9 +100,11 @@ def _same(layer: nn.Conv2d, x: Tensor, activation: Activation) -> Tensor:
     return convolved(x, layer.weight, layer.bias, activation, layer.stride, padding, layer.groups)
 
 
-def _resnet(network: nn.Module, images: Tensor, last: int) -> list[Tensor]:
+def _resnet(exact: nn.Module, network: nn.Module, images: Tensor, last: int) -> list[Tensor]:
+    """The first convolution by ``exact``, the rest by ``network``."""
+    assert isinstance(exact, ResNet50)
     assert isinstance(network, ResNet50)
-    x = F.max_pool2d(_padded(network.conv1, images, "relu"), 3, 2, padding=1)
+    x = F.max_pool2d(_padded(exact.conv1, images, "relu"), 3, 2, padding=1).to(network.conv1.weight.dtype)
     outputs: list[Tensor] = []
     for layer in (network.layer1, network.layer2, network.layer3, network.layer4)[: last + 1]:
         for block in layer:

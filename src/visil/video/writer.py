@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from fractions import Fraction
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from visil import processor
 from visil.errors import UsageError, printable
 from visil.files import replacing
 from visil.video.pictures import Image
@@ -86,16 +84,10 @@ def set_up(codec: VideoCodecContext, size: tuple[int, int], rate: Fraction, thre
     codec.thread_count = threads
 
 
-@cache
 def repeatable() -> dict[str, str]:
     """Options with which x264 makes the same of the same frames: what it makes with AVX-512 of sizes that are no
     multiples of 64 differs from time to time."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            words = Path("/proc/cpuinfo").read_text(errors="replace").split()
-            if "avx512f" in words and "avx2" in words:
-                return {"x264-params": "asm=avx2"}
-    return {}
+    return {"x264-params": "asm=avx2"} if processor.has("avx512f", "avx2") else {}
 
 
 def video_frames(
