@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from footage.scenes import Frames, enlarged, shots, watched
 from synthetic import Image, moving_scene, write_video
+from visil.footage.closer import look, missing
 from visil.footage.proof import File, Proof, Prover
 from visil.video.sound import BLOCKS, read_sound
 
@@ -44,7 +45,8 @@ def words(
     from PIL import Image as pillow
     from PIL import ImageDraw, ImageFont
 
-    mask = pillow.new("L", (SIZE[1], SIZE[0]))
+    height, width = frames[0].shape[:2]
+    mask = pillow.new("L", (width, height))
     font = ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf", size)
     ImageDraw.Draw(mask).text(at, text, fill=255, font=font)
     share = np.asarray(mask, np.float32)[..., None] / 255 * alpha
@@ -122,6 +124,26 @@ def test_what_only_a_closer_look_tells_apart_is_kept(kind: str, tmp_path: Path) 
     found = proved(tmp_path, one, two)
     assert not found.first_in_second.whole
     assert found.first_in_second.seconds < found.first_in_second.of
+
+
+def test_one_digit_of_a_slide_is_seen() -> None:
+    """Sixteen pixels high, of 720."""
+    slide = [np.full((720, 1280, 3), 245, np.uint8)]
+    mine, theirs = (
+        words(slide, f"West: revenue 31.2 mn, cost {cost}.4 mn", at=(80, 300), size=16)[0]
+        for cost in (31, 86)
+    )
+    assert missing([look(mine, theirs)] * 2) == (0.5, 0.5)  # at the second of two moments on end
+    assert missing([look(mine, mine)] * 2) == (0.0, 0.0)
+
+
+def test_what_is_there_for_half_a_second_is_looked_at(tmp_path: Path) -> None:
+    """Of half a minute."""
+    long = [frame for seed in range(6) for frame in moving_scene(seed, SECONDS, FPS, SIZE, shot=2.0)]
+    named = long[:76] + words(long[76:81], "Ann Miller", at=(8, 190), size=6) + long[81:]
+    found = proved(tmp_path, named, long)
+    assert not found.first_in_second.whole
+    assert found.first_in_second.seconds > 28
 
 
 def test_a_worse_copy_is_the_same_at_a_closer_look(tmp_path: Path) -> None:

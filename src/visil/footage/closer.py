@@ -1,18 +1,19 @@
 """A second look at moments that miniatures call the same: larger, and in colour.
 
-A miniature shows neither small words nor colour. So some moments of both files are laid over each other once more, at
-up to twenty-five times the pixels. What one file shows in a place where the other shows something else is missing
+A miniature shows neither small words nor colour. So moments of both files are laid over each other once more, at up to
+a hundred times the pixels. What one file shows in a place where the other shows something else is missing
 there: a station's logo, a line of a slide, other colours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image as pillow
 
 from visil.footage.levels import levelled
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
+PilImage = pillow.Image
+BOX = pillow.Resampling.BOX
 
-SIDE = 320
+SIDE = 640
 """Pixels a side, at most: no more than the smaller of the two has,"""
 SMALLEST = 64
 """and not less than miniatures have, or there is nothing more to see."""
@@ -36,6 +39,7 @@ OF_CONTRAST = 0.4
 PLACES = 3
 """Of them that must differ at one moment; coarse coding may miss one or two, but not at the same place twice."""
 
+COLOUR_SIDE = 320
 COLOUR_CELL = 16
 COLOUR_OTHER = 10.0
 """Levels of 255 by which the colour of a place may differ, if it has as much colour."""
@@ -58,27 +62,31 @@ def look(one: Image, two: Image) -> Look:
     side = min(SIDE, *one.shape[:2], *two.shape[:2]) // COLOUR_CELL * COLOUR_CELL
     if side < SMALLEST:  # miniatures have shown more
         return Look(np.zeros((1, 1), np.bool_), (False, False))
-    mine, theirs = (_colours(picture, side) for picture in (one, two))
-    colours = (_other_colours(mine[1:], theirs[1:]), _other_colours(theirs[1:], mine[1:]))
-    return Look(_other_shapes(mine[0], theirs[0]), colours)
+    pictures = [_square(picture, side) for picture in (one, two)]
+    mine, theirs = (np.asarray(picture.convert("L"), np.float32) for picture in pictures)
+    few = min(side, COLOUR_SIDE)
+    here, there = (_colours(picture.resize((few, few), BOX)) for picture in pictures)
+    return Look(_other_shapes(mine, theirs), (_other_colours(here, there), _other_colours(there, here)))
 
 
-def missing(looks: Sequence[Look], which: Literal[0, 1]) -> float:
-    """At which part of the moments one of the two shows something that the other does not."""
-    if not looks:
-        return 0.0
-    again = sum(_beside(one.shapes).astype(np.int64) for one in looks) >= 2
-    lacking = [
-        one.colours[which] or int(one.shapes.sum()) >= PLACES or bool((one.shapes & again).any())
-        for one in looks
-    ]
-    return float(np.mean(lacking))
+def missing(looks: Iterable[Look]) -> tuple[float, float]:
+    """At which part of the moments either shows something that the other does not; ``looks`` are in order of time.
+
+    A place counts by itself where it is another at two moments on end.
+    """
+    lacking: list[list[bool]] = []
+    before: Look | None = None
+    for one in looks:
+        many = int(one.shapes.sum()) >= PLACES
+        again = before is not None and bool((one.shapes & _beside(before.shapes)).any())
+        lacking.append([many or again or colour for colour in one.colours])
+        before = one
+    first, second = np.mean(lacking, axis=0).tolist() if lacking else (0.0, 0.0)
+    return first, second
 
 
 def unlike(one: Image, two: Image) -> float:
     """How far two pictures are apart, at a glance."""
-    from PIL import Image as pillow
-
     small = [
         pillow.fromarray(np.ascontiguousarray(picture)).convert("L").resize((64, 64))
         for picture in (one, two)
@@ -86,13 +94,15 @@ def unlike(one: Image, two: Image) -> float:
     return float(np.mean(np.square(np.asarray(small[0], np.float32) - np.asarray(small[1], np.float32))))
 
 
-def _colours(picture: Image, side: int) -> Floats:
-    """Brightness and two differences of colour [3, side, side], the whole picture made square."""
-    from PIL import Image as pillow
+def _square(picture: Image, side: int) -> PilImage:
+    """The whole picture made square."""
+    return pillow.fromarray(np.ascontiguousarray(picture)).resize((side, side), BOX)
 
-    small = pillow.fromarray(np.ascontiguousarray(picture)).resize((side, side), pillow.Resampling.BOX)
-    colours: Floats = np.asarray(small.convert("YCbCr"), np.float32).transpose(2, 0, 1)
-    return colours
+
+def _colours(picture: PilImage) -> Floats:
+    """Two differences of colour [2, side, side]."""
+    colours: Floats = np.asarray(picture.convert("YCbCr"), np.float32).transpose(2, 0, 1)
+    return colours[1:]
 
 
 def _other_shapes(one: Floats, two: Floats) -> Flags:

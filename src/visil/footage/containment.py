@@ -76,7 +76,7 @@ DRIFT = (0.34, 0.01)
 ROUGHLY = 1.5
 """By how much the means of blocks may differ more than blocks, as contrast is fitted to less of the picture."""
 
-FEWEST_LOOKS, LOOK_EVERY, MOST_LOOKS = 8, 2.0, 24
+FEWEST_LOOKS, LOOK_EVERY, MOST_LOOKS = 8, 0.5, 1200
 """Moments that are looked at closer: at least, every so many seconds, and at most."""
 
 CHUNK = 256

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+
 from visil.errors import VideoError
-from visil.footage.closer import Look, look, missing, unlike
+from visil.footage.closer import SIDE, Look, look, missing, unlike
 from visil.footage.containment import NOTHING, Containment, Span, contained
 from visil.footage.detail import UNTOLD, Finer, Shown, finer
 from visil.footage.miniatures import Miniatures, OpenStream, open_here, read_miniatures
@@ -26,6 +28,11 @@ SoundOf = Callable[[str], Sequence[Bands]]
 
 FRAMES = 16.0
 """Frames a second of a file that does not say."""
+
+FEW = 24
+"""Moments of two files that are looked at first, at full height."""
+TOGETHER = 16
+"""Moments whose frames are read at once after that."""
 
 KEPT_BYTES = 400_000_000
 """Of miniatures that are kept for the next pair; the two of a pair are kept in any case."""
@@ -129,7 +136,10 @@ class Prover:
                 moments = here.moments if here.whole else tuple((a, b) for b, a in there.moments)
                 looks = _Looks(first.shown(one), second.shown(two), moments, self._frames_at)
                 better = finer(looks.first, looks.second, looks)
-                here, there = here.less(missing(looks.found, 0)), there.less(missing(looks.found, 1))
+                lacking = missing(looks.found)
+                if not any(lacking):
+                    lacking = missing(looks.all())
+                here, there = here.less(lacking[0]), there.less(lacking[1])
         except VideoError as error:
             return Proof(unread=str(error))
         return Proof(
@@ -173,22 +183,44 @@ class Prover:
 
 
 class _Looks:
-    """Frames of the same moments of two files, and what a closer look at them finds."""
+    """Frames of the same moments of two files, and what a closer look at them finds.
+
+    A few moments are gone through at full height. If nothing is wrong there, :meth:`all` looks at every one.
+    """
 
     def __init__(self, first: Shown, second: Shown, moments: Sequence[Span], frames_at: FramesAt) -> None:
         self.first, self.second = first, second
         self._moments = moments
         self._frames_at = frames_at
+        self._step = 1 / (second.info.fps or FRAMES)
         self.found: list[Look] = []
 
     def __iter__(self) -> Iterator[tuple[Image, Image]]:
-        step = 1 / (self.second.info.fps or FRAMES)
-        for here, there in self._moments:
-            (one,) = self._frames_at(self.first.path, [here], self.first.height)
-            times = [there, there - step, there + step]  # one is the same frame, if it has it
-            two = min(self._frames_at(self.second.path, times, self.second.height), key=partial(unlike, one))
+        for place in np.unique(np.linspace(0, len(self._moments) - 1, min(len(self._moments), FEW)).round()):
+            ((one, two),) = self._pairs([self._moments[int(place)]], self.first.height, self.second.height)
             self.found.append(look(one, two))
             yield one, two
+
+    def all(self) -> Iterator[Look]:
+        """A look at every moment."""
+        heights = [_height(shown) for shown in (self.first, self.second)]
+        for start in range(0, len(self._moments), TOGETHER):
+            for one, two in self._pairs(self._moments[start : start + TOGETHER], *heights):
+                yield look(one, two)
+
+    def _pairs(self, moments: Sequence[Span], height: int, other: int) -> Iterator[tuple[Image, Image]]:
+        ones = self._frames_at(self.first.path, [here for here, _ in moments], height)
+        # One of them is the same frame, if the other file has it.
+        times = [there + late * self._step for _, there in moments for late in (0, -1, 1)]
+        twos = self._frames_at(self.second.path, times, other)
+        for place, one in enumerate(ones):
+            yield one, min(twos[3 * place : 3 * place + 3], key=partial(unlike, one))
+
+
+def _height(shown: Shown) -> int:
+    """Pixels in height at which a frame's shorter side is as long as a look needs it."""
+    info = shown.info
+    return min(shown.height, SIDE * max(1, -(-info.height // max(info.width, 1))))
 
 
 def only(mine: Miniatures, theirs: Miniatures) -> str | None:
