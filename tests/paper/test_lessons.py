@@ -16,7 +16,7 @@ from visil.edits.clips import PaperPositive
 from visil.errors import UsageError
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
-from visil.model.whitening import PCA
+from visil.model.whitening import PCA, Whitening
 from visil.paper.baselines.lessons import lesson
 from visil.paper.baselines.triplets import SnippetTriplets, common_shift
 from visil.training.config import DataConfig, ModelConfig, OptimConfig, TrainConfig
@@ -88,6 +88,20 @@ def test_a_whitening_on_the_same_vectors(imac: ViSiL) -> None:
     assert embed.count == seen
     with pytest.raises(UsageError, match="1 epoch or more"):
         SnippetTriplets(sampler(), embed, epochs=0)
+
+
+def test_a_whitening_goes_where_the_vectors_are(imac: ViSiL) -> None:
+    class OnAnotherDevice(SnippetEmbedder):
+        def __call__(self, snippets: object, pictures: object) -> list[Tensor]:
+            return [vectors.to("meta") for vectors in super().__call__(snippets, pictures)]  # type: ignore[arg-type]
+
+    source = SnippetTriplets(sampler(), OnAnotherDevice(imac, toy_training.footage(), PaperPositive()))
+    whitening = Whitening.unfitted(imac.dim, 12)
+    whitened = source.whitened(whitening)
+    drawn = [whitened.draw() for _ in range(2)]
+    assert {part.device.type for d in drawn for part in (d.anchor, d.positive, d.negative)} == {"meta"}
+    assert drawn[0].positive.shape[1:] == (1, 12)
+    assert whitening.mean.device.type == "cpu"  # the one that features are whitened with stays
 
 
 def test_the_shift_of_a_stretch() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -125,13 +126,16 @@ class SnippetTriplets:
 
 
 class _Whitened:
+    """With a whitening of its own, which goes where the vectors are; the one that was given stays where it is."""
+
     def __init__(self, source: Iterator[Drawn], whitening: Whitening | None) -> None:
-        self._source, self._whitening = source, whitening
+        self._source, self._whitening = source, deepcopy(whitening)
 
     def draw(self) -> Drawn:
-        drawn, whiten = next(self._source), self._whitening
-        if whiten is None:
+        drawn = next(self._source)
+        if self._whitening is None:
             return drawn
+        whiten = self._whitening.to(drawn.anchor.device)
         return replace(
             drawn,
             anchor=whiten(drawn.anchor),
