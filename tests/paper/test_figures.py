@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from toy_bench import small_experiment, small_model, write_clips
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.evaluation.datasets.activitynet import ActivityNet
 from visil.evaluation.predictions import as_scores
+from visil.model.config import ViSiLConfig
+from visil.model.features import VideoFeatures
+from visil.model.formula import Formula
+from visil.model.whitening import Whitening
+from visil.paper import stage_times
 from visil.paper.experiment import Experiment
+from visil.paper.feature_bank import Networks
 from visil.paper.figures import (
     duplicates_of,
     example_pairs,
@@ -113,6 +124,50 @@ def test_times_add_up(experiment: Experiment) -> None:
     assert float(table.rows[0].ours["refine s"] or 0) == 0
     assert float(table.rows[3].ours["refine s"] or 0) > 0
     assert table.rows[3].paper["online ms"] == 9.5
+
+
+def test_stages_are_timed_where_the_networks_are(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another device, which torch has without a GPU: vectors of the maker come from the CPU, as all makers' do."""
+    elsewhere = torch.device("meta")
+    seen: list[torch.device] = []
+
+    class Maker:
+        def embed_frames(self, frames: Tensor) -> dict[str, VideoFeatures]:
+            return {"l3-imac": VideoFeatures(torch.ones(len(frames), 9, 16), torch.arange(len(frames)))}
+
+    class Recorder:
+        def __init__(self, _: Formula, device: torch.device) -> None:
+            seen.append(device)
+
+        def frames(self, query: Tensor, targets: Sequence[Tensor]) -> None:
+            seen.extend(vectors.device for vectors in (query, *targets))
+
+        def pair(self, query: Tensor, target: Tensor) -> None:
+            seen.extend((query.device, target.device))
+
+    monkeypatch.setattr(Networks, "maker", lambda *_: Maker())
+    monkeypatch.setattr(stage_times, "Scorer", Recorder)
+    monkeypatch.setattr(experiment, "networks", Networks(device=elsewhere))
+    clips = [torch.zeros(count, 8, 8, 3, dtype=torch.uint8) for count in (4, 5)]
+    model = ViSiL(ViSiLConfig(backbone="efficientnet-lite0"), with_backbone=False)
+    for own in (None, model):
+        seen.clear()
+        if own is not None:
+            own.whitening = Whitening.unfitted(16, 8)
+        stage_times._times(experiment, "l3-imac", clips, 0.5, own)
+        assert set(seen) == {elsewhere}
+    assert model.device == elsewhere
+
+
+def test_a_gpu_is_waited_for_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: done.append(str(device)))
+    stage_times._timed(lambda: done.append("work"), torch.device("cuda", 1))
+    assert done == ["cuda:1", "work", "cuda:1"]
+    stage_times._timed(lambda: done.append("work"))
+    assert done[3:] == ["work"]
 
 
 def test_stages_are_laid_end_to_end() -> None:
