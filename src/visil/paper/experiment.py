@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -199,7 +200,7 @@ class Experiment:
                 made, bank, of = self._system(name, reads)
             except Unavailable:
                 continue
-            digest = _digest(made, bank, of, self.seed)
+            digest = self._digest(made, bank, of)
             if self._file(digest).exists():
                 continue
             if bank is not self.bank or split_kind(made.reads)[0] == I3D_KIND or not streamable(made):
@@ -214,6 +215,17 @@ class Experiment:
             )
             self.videos.failed.extend(failed)
         return left
+
+    def _digest(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> str:
+        """Tells scores apart by all that they depend on: what was learned from is part of it where anything was."""
+        base, suffix = split_kind(made.reads)
+        text = [made.name, made.reads, of, str(self.seed), bank.networks.key(base)]
+        text += [f"{name} {bank.videos.key(name)}" for name in bank.ids]
+        if made.by_triplets:
+            text.append(json.dumps(self.trainer.identity(self.setup.recipe("ViSiL_v"), base), sort_keys=True))
+        elif made.learns or suffix:
+            text.append(self.trainer.learned_from(base))
+        return hashlib.sha256("\n".join(text).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
     def _file(self, digest: str) -> Path:
         """Where the scores are kept that depend on this."""
@@ -278,7 +290,7 @@ class Experiment:
         if name in self.models and self.shares_features(self.models[name]):
             model = self.models[name]
             visil_system(name, model)  # refuses a model that is not the row it is to stand for
-            return RefinedSystem(model, name), self.bank, model.fingerprint()
+            return RefinedSystem(model, name), self.bank, _learned(model)
         if name in self.models:
             model = self.models[name]
             bank = FeatureBank(
@@ -287,12 +299,12 @@ class Experiment:
                 replace(self.networks, model=model, _keys={}),
                 self.bank.progress,
             )
-            return visil_system(name, model), bank, model.fingerprint()
+            return visil_system(name, model), bank, _learned(model)
         if name == "model":
             if self.networks.model is None:
                 raise Unavailable("needs a model: --model")
             made = system("model", model=self.networks.model)
-            return made, self.bank, repr(self.networks.model.config)
+            return made, self.bank, _learned(self.networks.model)
         if reads is None and is_ours(name):
             model = self.trained(name)
             return RefinedSystem(model, name), self.bank, _learned(model)
@@ -310,7 +322,7 @@ class Experiment:
 
         ``of`` says what the system is beyond its name and features, such as how it was trained.
         """
-        file = self._file(_digest(made, bank, of, self.seed))
+        file = self._file(self._digest(made, bank, of))
         if file.exists():
             return read_predictions(file)
         self.teach(made)
@@ -331,9 +343,13 @@ def is_ours(row: str) -> bool:
 
 
 def _learned(model: ViSiL) -> str:
-    """Tells two models of the same row apart: their settings and the sums of what was trained."""
-    parts = [p for part in (model.attention, model.comparator) if part is not None for p in part.parameters()]
-    return " ".join([repr(model.config), *(f"{float(p.detach().double().sum()):.9g}" for p in parts)])
+    """Tells two models of the same row apart: their settings and every number beyond the backbone's."""
+    digest = hashlib.sha256(repr(model.config).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        if not name.startswith("backbone."):
+            digest.update(name.encode())
+            digest.update(tensor.cpu().float().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def score_system(made: ComparedSystem[Any], bank: FeatureBank) -> Predictions:
@@ -347,10 +363,3 @@ def score_system(made: ComparedSystem[Any], bank: FeatureBank) -> Predictions:
         lambda query: bank.readable(benchmark.candidates(query)),
     )
     return answers.predictions
-
-
-def _digest(made: ComparedSystem[Any], bank: FeatureBank, of: str, seed: int) -> str:
-    base = made.reads.partition("+")[0]
-    text = [made.name, made.reads, of, str(seed), bank.networks.key(base)]
-    text += [f"{name} {bank.videos.key(name)}" for name in bank.ids]
-    return hashlib.sha256("\n".join(text).encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -7,7 +7,6 @@ was stopped goes on with what is missing.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from visil.collection.feature_writer import FeatureWriter
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, IndexFolderError, UsageError, VideoError
+from visil.evaluation.annotations import sha256_of
 from visil.files import make_folder
 from visil.model.backbones import backbone_spec
 from visil.model.features import VideoFeatures
@@ -89,9 +89,8 @@ class Networks:
             else:
                 own = {I3D_KIND: self.i3d_weights, VGG: self.vgg_weights}
                 file = own.get(base, self.backbone_weights)
-                size = os.path.getsize(file) if file else 0
                 network = {I3D_KIND: "i3d, 25 frames a second", VGG: VGG}.get(base, self.backbone)
-                self._keys[base] = repr((network, file, size))
+                self._keys[base] = f"{network} {sha256_of(file) if file else ''}"
         return self._keys[base]
 
 

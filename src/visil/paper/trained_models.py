@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -32,6 +33,7 @@ from visil.training.dataset import split
 from visil.training.feature_footage import FeatureFootage
 from visil.training.recipes import Recipe, described
 from visil.training.sampled_frames import SampledFrames
+from visil.training.segments import read_segments
 from visil.video import Sampling
 
 DONE = "lesson.json"
@@ -64,7 +66,7 @@ class TrainedModels:
 
     def model(self, recipe: Recipe) -> ViSiL:
         """The outcome of a recipe: as it is where nothing is trained, else trained now or before."""
-        key = _slug(recipe, self._identity(recipe))
+        key = _slug(recipe, self.identity(recipe))
         if key not in self._models:
             self._models[key] = self._trained(recipe, key) if recipe.trained else self._start(recipe)
         return self._models[key]
@@ -92,9 +94,8 @@ class TrainedModels:
         """The triplets that the training of a recipe sees, as features of a kind."""
         base, suffix = split_kind(kind)
         if (base, recipe) not in self._lessons:
-            out = (
-                self.folder / f"triplets-{base}-{_digest(json.dumps(self._identity(recipe), sort_keys=True))}"
-            )
+            identity = json.dumps(self.identity(recipe, base), sort_keys=True)
+            out = self.folder / f"triplets-{base}-{_digest(identity)}"
             config = self.config(recipe, out, out)
             networks = self.bank.networks
             model = kind_model(
@@ -110,7 +111,7 @@ class TrainedModels:
 
     def on_features(self, recipe: Recipe) -> ViSiL:
         """The outcome of a recipe on I3D's features of the videos to learn from (Table 8)."""
-        key = f"i3d-{_slug(recipe, self._identity(recipe))}"
+        key = f"i3d-{_slug(recipe, self.identity(recipe, I3D_KIND))}"
         if key not in self._models:
             self._models[key] = feature_model(
                 recipe,
@@ -132,7 +133,7 @@ class TrainedModels:
     def _trained(self, recipe: Recipe, key: str) -> ViSiL:
         from visil.training.run import train
 
-        folder, wanted = self.folder / key, self._identity(recipe)
+        folder, wanted = self.folder / key, self.identity(recipe)
         if _settings_in(folder) != wanted:
             start = self._start(recipe)
             config = self.config(recipe, self._whitened(recipe), folder)
@@ -171,7 +172,7 @@ class TrainedModels:
 
     def _whitened(self, recipe: Recipe) -> Path:
         """Where the whitened model lies that recipes of this width start from."""
-        return self.folder / f"whitened-{recipe.model().dim}-{_digest(self._learned_from())}"
+        return self.folder / f"whitened-{recipe.model().dim}-{_digest(self.learned_from())}"
 
     @torch.no_grad()
     def _pca(self, model: ViSiL) -> PCA:
@@ -188,20 +189,25 @@ class TrainedModels:
             pca.partial_fit(model.region_vectors(images))
         return pca
 
-    def _learned_from(self) -> str:
-        """The videos learned from, the backbone and how frames are seen."""
+    def learned_from(self, base: str = BASE) -> str:
+        """The videos learned from, the network that features of a kind come from, and how frames are seen."""
         videos = self.bank.videos
-        return repr((self.bank.networks.key(BASE), self.sampling, [videos.key(n) for n in videos.learning]))
+        return repr((self.bank.networks.key(base), self.sampling, [videos.key(n) for n in videos.learning]))
 
-    def _identity(self, recipe: Recipe) -> dict[str, object]:
-        """Everything that the outcome of a recipe depends on."""
+    def identity(self, recipe: Recipe, base: str = BASE) -> dict[str, object]:
+        """Everything that the outcome of a recipe on features of a kind depends on."""
         settings = {k: v for k, v in recipe.config.decisive().items() if k != "model.backbone_weights"}
         return {
             **json.loads(json.dumps(settings)),
             "seed": self.seed,
-            "annotations": self.annotations,
-            "of": _digest(self._learned_from()) if recipe.trained else "",
+            "annotations": self._annotated,
+            "of": _digest(self.learned_from(base)) if recipe.trained else "",
         }
+
+    @cached_property
+    def _annotated(self) -> str | None:
+        """Tells annotations apart by the pairs that they hold, wherever they lie."""
+        return None if self.annotations is None else _digest(repr(read_segments(self.annotations)))
 
 
 def _slug(recipe: Recipe, identity: dict[str, object]) -> str:

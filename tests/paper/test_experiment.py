@@ -1,0 +1,92 @@
+"""What rows are made of, and what their kept scores depend on: videos to learn from, annotations, models, devices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from synthetic import moving_scene, write_video
+from toy_bench import QUICK, SMALL
+from visil.compare.visil import ViSiL
+from visil.evaluation import Task
+from visil.model.config import ViSiLConfig
+from visil.paper.experiment import Experiment
+from visil.paper.feature_bank import Networks
+from visil.paper.videos import DatasetVideos
+
+QUERY = "q"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set of one query and three videos, and two folders to learn from."""
+    root = tmp_path_factory.mktemp("data")
+
+    def write(place: str, seed: int) -> None:
+        (root / place).parent.mkdir(exist_ok=True)
+        write_video(root / place, moving_scene(seed, 4, fps=2, size=(64, 64), shot=2), fps=2)
+
+    for name, seed in {QUERY: 0, "same": 0, "b": 1, "c": 2}.items():
+        write(f"videos/{name}.mp4", seed)
+    for folder, first in {"VCDB": 10, "another": 20}.items():
+        for seed in range(first, first + 4):
+            write(f"{folder}/{seed}.mp4", seed)
+    (root / "fivr.json").write_text(json.dumps({QUERY: {"ND": ["same"]}}))
+    (root / "ids.json").write_text(json.dumps({"query": [QUERY], "database": ["same", "b", "c"]}))
+    return root
+
+
+def experiment(data: Path, training: str, out: Path, **options: Any) -> Experiment:
+    task = Task("fivr-5k", data / "fivr.json", data / "ids.json")
+    videos = DatasetVideos(task, data / "videos", SMALL, training=data / training)
+    networks = options.pop("networks", Networks())
+    return Experiment(videos, networks, out, SMALL, changes=QUICK, **options)
+
+
+def test_scores_follow_the_videos_learned_from(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one folder: whitening, reduction, codebooks and thresholds of other videos give other scores, MAC the same."""
+    rows = ("MAC", "ViSiL_f+W", "L3-iMAC reduced", "LBoW", "CTE", "TMK", "DP")
+
+    def scores(training: str) -> dict[str, list[float]]:
+        made = experiment(data, training, tmp_path)
+        return {name: made.predictions(name).scores[QUERY].values.tolist() for name in rows}
+
+    first, other = scores("VCDB"), scores("another")
+    assert [name for name in rows if first[name] == other[name]] == ["MAC"]
+    monkeypatch.setattr("visil.paper.experiment.score_system", lambda *_: pytest.fail("scored again"))
+    assert (scores("VCDB"), scores("another")) == (first, other)
+
+
+def test_scores_follow_the_annotation_where_triplets_are_learned_from(data: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+
+    def digests(end: int) -> list[str]:
+        header = "query,query_start,query_end,target,target_start,target_end"
+        pairs.write_text(f"{header}\n10.mp4,0,{end},11.mp4,0,{end}\n")
+        made = experiment(data, "VCDB", tmp_path, annotations=pairs)
+        return [made._digest(*made._system(name, None)) for name in ("DML", "LAMV+QE", "DP")]
+
+    first, other = digests(3), digests(4)
+    assert [one == two for one, two in zip(first, other, strict=True)] == [False, False, True]
+    assert digests(3) == first
+
+
+def test_scores_follow_what_is_behind_the_features(data: Path, tmp_path: Path) -> None:
+    """Two models whose features are the same and whose comparators differ."""
+    scores = []
+    for weight in (0.0, 0.5):
+        config = ViSiLConfig(
+            "own", "efficientnet-lite0", (1,), levels=(2,), comparator="replicate", sampling=SMALL
+        )
+        model = ViSiL(config, with_backbone=False).load_backbone()
+        assert model.comparator is not None
+        torch.nn.init.constant_(model.comparator.fconv.weight, weight)
+        made = experiment(data, "VCDB", tmp_path, networks=Networks(model=model))
+        scores.append(made.predictions("model").scores[QUERY].values.tolist())
+    assert scores[0] != scores[1]
