@@ -13,7 +13,9 @@ from synthetic import moving_scene, write_video
 from toy_bench import QUICK, SMALL
 from visil.compare.visil import ViSiL
 from visil.evaluation import Task
+from visil.evaluation.scoring import FeatureReader
 from visil.model.config import ViSiLConfig
+from visil.model.features import VideoFeatures
 from visil.paper.experiment import Experiment
 from visil.paper.feature_bank import Networks
 from visil.paper.videos import DatasetVideos
@@ -90,3 +92,14 @@ def test_scores_follow_what_is_behind_the_features(data: Path, tmp_path: Path) -
         made = experiment(data, "VCDB", tmp_path, networks=Networks(model=model))
         scores.append(made.predictions("model").scores[QUERY].values.tolist())
     assert scores[0] != scores[1]
+
+
+@pytest.mark.parametrize("name", ["ViSiL_f", "MAC", "L3-iMAC", "DP"])
+def test_vectors_are_compared_where_the_networks_are(name: str, data: Path, tmp_path: Path) -> None:
+    """On a device that torch has without a GPU; ViSiL_f has no tensors to be told its device by."""
+    made = experiment(data, "VCDB", tmp_path, networks=Networks(device="meta")).system(name)
+    assert made.device.type == "meta"
+    assert name == "DP" or (made.scorer is not None and made.scorer.device.type == "meta")
+    video = VideoFeatures(torch.ones(3, 9, 4), torch.arange(3.0, dtype=torch.float64))
+    ((_, description),) = FeatureReader(made, lambda _: video).described([QUERY])
+    assert description.device.type == "meta"

@@ -17,10 +17,9 @@ from visil.evaluation.benchmark import Figures
 from visil.evaluation.predictions import Predictions, read_predictions, write_predictions
 from visil.evaluation.scoring import score_videos
 from visil.paper.ablation import RECIPE_OF, row_recipe
-from visil.paper.baselines.alignment import MatrixSystem
 from visil.paper.baselines.frame_features import FrameFeatures
 from visil.paper.baselines.registry import QUICK, SYSTEMS, system
-from visil.paper.baselines.system import ComparedSystem
+from visil.paper.baselines.system import ComparedSystem, PlacedSystem
 from visil.paper.baselines.visil_systems import POOLED, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks
 from visil.paper.feature_kinds import I3D_KIND, VGG, split_kind, stages_of
@@ -279,7 +278,13 @@ class Experiment:
         return self._system(name, reads)[0]
 
     def _system(self, name: str, reads: str | None) -> tuple[ComparedSystem[Any], FeatureBank, str]:
-        """The system, the features that it takes, and what it is beyond its name."""
+        """The system, placed where networks are if it can be, its features, and what it is beyond its name."""
+        made, bank, of = self._made(name, reads)
+        if isinstance(made, PlacedSystem):
+            made.place(self.networks.device)
+        return made, bank, of
+
+    def _made(self, name: str, reads: str | None) -> tuple[ComparedSystem[Any], FeatureBank, str]:
         kind = reads or self.setup.reads(name)
         if kind is not None and split_kind(kind)[0] == "i3d" and self.networks.i3d_weights is None:
             raise Unavailable(NO_I3D)
@@ -312,10 +317,7 @@ class Experiment:
             model = self.trainer.on_features(self.setup.recipe(name))
             return RefinedSystem(model, name, reads=reads), self.bank, _learned(model)
         shortly = QUICK.get(name, {}) if self.changes.quick else {}
-        made = system(name, reads=reads, **shortly)
-        if isinstance(made, MatrixSystem):
-            made.place(self.networks.device)
-        return made, self.bank, repr(shortly) if shortly else ""
+        return system(name, reads=reads, **shortly), self.bank, repr(shortly) if shortly else ""
 
     def _scored(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> Predictions:
         """Scores of a system, read back where they were computed from the same things before.

@@ -15,7 +15,7 @@ from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
-from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
+from visil.paper.baselines.system import PlacedSystem, ScoreArray, checked
 from visil.paper.baselines.triplets import TripletSource
 
 Floats = NDArray[np.float64]
@@ -48,8 +48,8 @@ class Alignment:
         return (top, bottom), (left, right)
 
 
-class MatrixSystem(ComparedSystem[Tensor]):
-    """A system that reads S_f of ViSiL_f.
+class MatrixSystem(PlacedSystem):
+    """A system that reads S_f of ViSiL_f, computed where it is placed; what is read off it, on the processor.
 
     ``threshold`` is the similarity from which two frames speak for a match. Where it is not given, ``learn`` sets it
     to the median of S_f between different videos plus three robust standard deviations (1.4826 times the median
@@ -65,16 +65,6 @@ class MatrixSystem(ComparedSystem[Tensor]):
             raise UsageError(f"threshold must be from 0 to below 1, not {threshold}")
         self.threshold = THRESHOLD if threshold is None else threshold
         self._fixed = threshold is not None
-        self._device = torch.device("cpu")
-
-    @property
-    def device(self) -> torch.device:
-        """Where S_f is computed; what is read off it is computed on the processor."""
-        return self._device
-
-    def place(self, device: str | torch.device) -> None:
-        """Compute S_f there from now on."""
-        self._device = torch.device(device)
 
     def learn(
         self,

@@ -14,7 +14,7 @@ from torch import Tensor
 from visil.kernels import Scorer
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
-from visil.paper.baselines.system import ComparedSystem, ScoreArray, checked
+from visil.paper.baselines.system import PlacedSystem, ScoreArray, checked
 
 KINDS: dict[str, str] = {
     "MAC": "mac",
@@ -31,7 +31,7 @@ VARIANTS: dict[str, str] = {"": "", " +PCA": "+pca", " reduced": "+reduced"}
 """As they are; whitened; or, as the paper's small rows, reduced by PCA without whitening."""
 
 
-class FrameFeatures(ComparedSystem[Tensor]):
+class FrameFeatures(PlacedSystem):
     """One row of Table 2: any frame vectors, Eq. 5 and Chamfer similarity. Nothing is learned."""
 
     def __init__(self, name: str, reads: str) -> None:

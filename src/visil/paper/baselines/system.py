@@ -73,6 +73,21 @@ class ComparedSystem(ABC, Generic[Description]):
         """The higher, the more alike; finite."""
 
 
+class PlacedSystem(ComparedSystem[Tensor]):
+    """A system on region vectors that computes where it is placed; on the CPU until then."""
+
+    _device = torch.device("cpu")
+
+    @property
+    def device(self) -> torch.device:
+        """Where vectors are compared."""
+        return self._device
+
+    def place(self, device: str | torch.device) -> None:
+        """Compute there from now on."""
+        self._device = torch.device(device)
+
+
 def checked(video: VideoFeatures) -> Tensor:
     """A video's vectors, once they are known to be numbers."""
     if not torch.isfinite(video.vectors).all():

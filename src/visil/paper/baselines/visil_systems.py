@@ -23,7 +23,7 @@ from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
 from visil.model.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V
 from visil.model.similarity import MP_AP, Reduction
-from visil.paper.baselines.system import ComparedSystem, ScoreArray
+from visil.paper.baselines.system import PlacedSystem, ScoreArray
 
 ROWS: dict[str, ViSiLConfig] = {
     "ViSiL_f": VISIL_F,
@@ -51,7 +51,7 @@ RAW = "l3-imac"
 """Region vectors before any whitening: what these systems start from where they do not read a model's features."""
 
 
-class ViSiLSystem(ComparedSystem[Tensor]):
+class ViSiLSystem(PlacedSystem):
     """A finished model: a :class:`visil.ViSiL`, or the name or folder of one. Nothing is learned."""
 
     def __init__(
@@ -65,6 +65,7 @@ class ViSiLSystem(ComparedSystem[Tensor]):
     ) -> None:
         self.model = model if isinstance(model, ViSiL) else load(model)
         self.name, self.reads = name or self.model.config.name, reads
+        self._device = self.model.device
         own = self.model.formula
         self._formula = replace(
             own, frame_pool=frame_pool or own.frame_pool, video_pool=video_pool or own.video_pool
@@ -75,10 +76,10 @@ class ViSiLSystem(ComparedSystem[Tensor]):
         """The model's, or with other poolings where these were asked for."""
         return self._formula
 
-    @property
-    def device(self) -> torch.device:
-        """The model's."""
-        return self.model.device
+    def place(self, device: str | torch.device) -> None:
+        """Compute there from now on, the model too; one without tensors, as ViSiL_f on raw vectors, is nowhere else."""
+        super().place(device)
+        self.model.to(device)
 
     def describe(self, video: VideoFeatures) -> Tensor:
         """The vectors that the model embedded, [T, R, C], where its comparator is."""
