@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ from visil.evaluation import Task
 from visil.evaluation.scoring import FeatureReader
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
-from visil.paper.experiment import Experiment
+from visil.paper.ablation import CURVES, curve_recipe
+from visil.paper.experiment import Changes, Experiment, Setup
 from visil.paper.feature_bank import Networks
+from visil.paper.figures import figure_5
+from visil.paper.trained_models import TrainedModels
 from visil.paper.videos import DatasetVideos
+from visil.training.recipes import RECIPES, Recipe
 
 QUERY = "q"
 
@@ -47,6 +52,13 @@ def experiment(data: Path, training: str, out: Path, **options: Any) -> Experime
     videos = DatasetVideos(task, data / "videos", SMALL, training=data / training)
     networks = options.pop("networks", Networks())
     return Experiment(videos, networks, out, SMALL, changes=QUICK, **options)
+
+
+def with_comparator(**changes: Any) -> ViSiL:
+    """A model of one stage, untrained."""
+    config = ViSiLConfig("own", "efficientnet-lite0", (1,), levels=(2,), dim=8, attention="context")
+    config = config.replaced(comparator="replicate", sampling=SMALL, **changes)
+    return ViSiL(config, with_backbone=False).load_backbone()
 
 
 def test_scores_follow_the_videos_learned_from(
@@ -83,10 +95,7 @@ def test_scores_follow_what_is_behind_the_features(data: Path, tmp_path: Path) -
     """Two models whose features are the same and whose comparators differ."""
     scores = []
     for weight in (0.0, 0.5):
-        config = ViSiLConfig(
-            "own", "efficientnet-lite0", (1,), levels=(2,), comparator="replicate", sampling=SMALL
-        )
-        model = ViSiL(config, with_backbone=False).load_backbone()
+        model = with_comparator(dim=None, attention=None)
         assert model.comparator is not None
         torch.nn.init.constant_(model.comparator.fconv.weight, weight)
         made = experiment(data, "VCDB", tmp_path, networks=Networks(model=model))
@@ -103,3 +112,34 @@ def test_vectors_are_compared_where_the_networks_are(name: str, data: Path, tmp_
     video = VideoFeatures(torch.ones(3, 9, 4), torch.arange(3.0, dtype=torch.float64))
     ((_, description),) = FeatureReader(made, lambda _: video).described([QUERY])
     assert description.device.type == "meta"
+
+
+@pytest.mark.parametrize("row", ["ViSiL_v", "with L_reg"])
+def test_a_given_model_stands_for_every_row_of_its_recipe(
+    row: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables 3, 4, 9 and Figure 5 have the paper's own ViSiL_v, under a name of each."""
+    model = with_comparator()
+    made = experiment(data, "VCDB", tmp_path, models={row: model})
+    monkeypatch.setattr(TrainedModels, "model", lambda *_: pytest.fail("trained all the same"))
+    figures = made.figures(row)
+    for name in ("ViSiL_v", "with L_reg", "ViSiL_v MP-AP/MP-AP"):
+        assert made.trained(name) is model
+        assert made.figures(name) == figures
+        assert made.setup.recipe_name(name) == "given: own"
+    (point,) = figure_5("gamma", made, [0.5]).rows
+    assert (point.recipe, point.ours["DSVR"]) == ("given: own", figures["DSVR"])
+    others: list[str | Recipe] = [
+        "without L_reg",
+        "ViSiL_v AP-AP/MP-AP",
+        "DP",
+        curve_recipe(CURVES["gamma"], 1.0),
+    ]
+    assert [made.setup.given(name) for name in others] == [None] * 4
+
+
+def test_nothing_is_missing_for_a_row_whose_model_was_given_under_another_name() -> None:
+    bare = Setup(Networks("resnet50"), {}, Changes(), learning=False, annotated=False)
+    assert "--training DIR" in bare.missing({"with L_reg": None, RECIPES["paper"]: None})
+    given = replace(bare, models={"ViSiL_v": with_comparator()})
+    assert given.missing({"with L_reg": None, "ViSiL_v MP-AP/MP-AP": None, RECIPES["paper"]: None}) == []

@@ -81,11 +81,20 @@ class Setup:
         """Every system that a table can have."""
         return [*SYSTEMS, I3D]
 
-    def recipe_name(self, row: str) -> str | None:
+    def given(self, row: str | Recipe) -> str | None:
+        """The row whose model was given for this one: itself, or another by the same recipe."""
+        if isinstance(row, str):
+            if row in self.models or not is_ours(row):
+                return row if row in self.models else None
+            row = row_recipe(row)
+        return next((name for name in self.models if row_recipe(name) == row), None)
+
+    def recipe_name(self, row: str | Recipe) -> str | None:
         """What made a row of ViSiL's: its recipe, or the model that was given for it."""
-        if row in self.models:
-            return f"given: {self.models[row].config.name}"
-        return self.recipe(row).name if is_ours(row) else None
+        given = self.given(row)
+        if given is not None:
+            return f"given: {self.models[given].config.name}"
+        return self.recipe(row).name if isinstance(row, Recipe) or is_ours(row) else None
 
     def recipe(self, row: str | Recipe) -> Recipe:
         """The recipe of a row of ViSiL's, as it is run here."""
@@ -96,7 +105,7 @@ class Setup:
         """What the rows ({row: other features, or None}) need and was not given, as options; found without any work."""
         found: dict[str, None] = {}
         for row, reads in rows.items():
-            if isinstance(row, str) and row in self.models:
+            if self.given(row) is not None:
                 continue
             kind = reads or (self.reads(row) if isinstance(row, str) else "l3-imac")
             base, suffix = split_kind(kind) if kind is not None else ("", "")
@@ -121,7 +130,7 @@ class Setup:
         """The features that a row takes; None: those of a model that was given for it, or that is missing."""
         if name == I3D:
             return "i3d"
-        if name in self.models:
+        if self.given(name) is not None:
             return None
         if name == "model":
             return "model" if self.networks.model is not None else None
@@ -249,15 +258,18 @@ class Experiment:
         """The benchmark's figures of a system."""
         return self._evaluated(self.predictions(name, reads))
 
-    def figures_of(self, model: ViSiL, name: str) -> Figures:
-        """The benchmark's figures of a model on the benchmark's backbone."""
+    def figures_of(self, recipe: Recipe, name: str) -> Figures:
+        """The benchmark's figures of a recipe's outcome: of the model that was given for it, or of one trained here."""
+        given = self.setup.given(recipe)
+        if given is not None:
+            return self.figures(given)
+        model = self.trained(recipe)
         return self._evaluated(self._scored(RefinedSystem(model, name), self.bank, _learned(model)))
 
     def trained(self, row: str | Recipe) -> ViSiL:
         """A row of ViSiL's as a model: the one that was given for it, or the outcome of its recipe."""
-        if isinstance(row, str) and row in self.models:
-            return self.models[row]
-        return self.trainer.model(self.setup.recipe(row))
+        given = self.setup.given(row)
+        return self.trainer.model(self.setup.recipe(row)) if given is None else self.models[given]
 
     def shares_features(self, model: ViSiL) -> bool:
         """Whether a model works on the raw L3-iMAC vectors that the other systems read: of the same frozen backbone."""
@@ -292,19 +304,15 @@ class Experiment:
             reads = kind
         if name == I3D:
             return FrameFeatures(I3D, "i3d"), self.bank, ""
-        if name in self.models and self.shares_features(self.models[name]):
-            model = self.models[name]
-            visil_system(name, model)  # refuses a model that is not the row it is to stand for
-            return RefinedSystem(model, name), self.bank, _learned(model)
-        if name in self.models:
-            model = self.models[name]
-            bank = FeatureBank(
-                self.videos,
-                self.bank.folder,
-                replace(self.networks, model=model, _keys={}),
-                self.bank.progress,
-            )
-            return visil_system(name, model), bank, _learned(model)
+        given = self.setup.given(name)
+        if given is not None:
+            model = self.models[given]
+            own = visil_system(given, model)  # refuses a model that is not the row it is to stand for
+            if self.shares_features(model):
+                return RefinedSystem(model, given), self.bank, _learned(model)
+            networks = replace(self.networks, model=model, _keys={})
+            bank = FeatureBank(self.videos, self.bank.folder, networks, self.bank.progress)
+            return own, bank, _learned(model)
         if name == "model":
             if self.networks.model is None:
                 raise Unavailable("needs a model: --model")

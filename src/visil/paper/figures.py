@@ -147,9 +147,9 @@ def figure_5(name: str, experiment: Experiment, values: Sequence[float] | None =
     rows = []
     for value in curve_points(name, values):
         recipe = curve_recipe(curve, value)
-        found = experiment.figures_of(experiment.trained(recipe), f"ViSiL_v {curve.sign} {value:g}")
+        found = experiment.figures_of(recipe, f"ViSiL_v {curve.sign} {value:g}")
         figures = flat({key: one for key, one in found.items() if key != "edits"})
-        rows.append(MadeRow(f"{value:g}", figures, {}, recipe=experiment.setup.recipe(recipe).name))
+        rows.append(MadeRow(f"{value:g}", figures, {}, recipe=experiment.setup.recipe_name(recipe)))
     columns = list(dict.fromkeys(column for row in rows for column in row.ours))
     title = f"ViSiL_v trained with other {curve.sign}"
     return _table(experiment, name, title, columns, rows, curve.paper_says, "FIVR-5K")

@@ -45,6 +45,9 @@ POOLED: dict[str, tuple[str, str, str]] = {
 }
 """Table 9: ``ViSiL_v AP-AP/MP-AP`` pools frames by AP-AP and videos by MP-AP."""
 
+REGULARISED = ("without L_reg", "with L_reg")
+"""Table 4: both are ViSiL_v, trained differently."""
+
 NAMES = (*ROWS, *POOLED)
 
 RAW = "l3-imac"
@@ -108,8 +111,8 @@ class RefinedSystem(ViSiLSystem):
 
 
 def visil_system(name: str, model: ViSiL | str | os.PathLike[str]) -> ViSiLSystem:
-    """A row of Table 3 or 9 by name, of a model that must be such a row."""
-    if name not in NAMES:
+    """A row of Table 3, 4 or 9 by name, of a model that must be such a row."""
+    if name not in (*NAMES, *REGULARISED):
         raise UsageError(f"unknown ViSiL system {name!r}: choose one of {', '.join(NAMES)}")
     row, frames, videos = POOLED.get(name, (name, None, None))
     system = ViSiLSystem(
@@ -118,7 +121,7 @@ def visil_system(name: str, model: ViSiL | str | os.PathLike[str]) -> ViSiLSyste
         frame_pool=POOLINGS[frames] if frames else None,
         video_pool=POOLINGS[videos] if videos else None,
     )
-    _check_parts(row, system.model)
+    _check_parts("ViSiL_v" if row in REGULARISED else row, system.model)
     return system
 
 
