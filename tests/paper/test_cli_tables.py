@@ -96,6 +96,9 @@ def test_mistakes_are_one_line(clips: Path, model: Path, tmp_path: Path) -> None
     )
     assert "nothing" in missing
     assert "variants of the recipe paper" in failure("table-2", "--videos", clips, "--recipe", "default")
+    misspelt = failure("table-3", "--videos", clips, *usual, "--model", f"VISIL_v={model}")
+    assert misspelt.startswith("--model: unknown row 'VISIL_v': choose one of ViSiL_f, ViSiL_f+W,")
+    assert "with L_reg, ViSiL_f MP-AP/MP-AP" in misspelt
     lonely = ("--videos", clips, "--training-annotations", clips)
     assert failure("table-3", *lonely) == "--training-annotations are those of --training: give both"
 

@@ -244,11 +244,18 @@ def _setup(options: _Options) -> tuple[Setup, Sampling]:
     """What rows are made with, and how frames are seen."""
     from visil.compare.loading import load
     from visil.kernels.devices import chosen_device
-    from visil.paper.experiment import Changes, Setup
+    from visil.paper.ablation import RECIPE_OF
+    from visil.paper.baselines.visil_systems import POOLED
+    from visil.paper.experiment import Changes, Setup, is_ours
     from visil.paper.feature_bank import Networks
     from visil.video import Sampling
 
     rows = dict(given.split("=", 1) for given in options.model if "=" in given)
+    for row in rows:
+        if not is_ours(row):
+            raise UsageError(
+                f"--model: unknown row {row!r}: choose one of {', '.join((*RECIPE_OF, *POOLED))}"
+            )
     plain = [given for given in options.model if "=" not in given]
     if len(plain) > 1:
         raise UsageError(
