@@ -116,4 +116,8 @@ def test_what_is_missing_is_said_before_any_work(
         "table-8, table-3: missing --i3d-weights FILE, --training DIR, --backbone-weights FILE (resnet50), "
         "--training-annotations FILE"
     )
+    quick = ("table-2", *common, *dataset, "--quick", "--training")
+    (tmp_path / "empty").mkdir()
+    assert failure(*quick, tmp_path / "empty") == f"{tmp_path / 'empty'}: holds no videos"
+    assert failure(*quick, tmp_path / "no") == f"{tmp_path / 'no'}: is no folder of videos"
     assert not (tmp_path / "out").exists()

@@ -186,6 +186,18 @@ def test_benchmarks_without_duplicate_scenes() -> None:
         duplicates_of(ActivityNet({"x": frozenset("y")}), "x")
 
 
+def test_a_figure_of_duplicates_is_refused_before_any_work(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment.videos, "benchmark", ActivityNet({"x": frozenset("y")}))
+    monkeypatch.setattr(Experiment, "prepare", lambda *_: pytest.fail("features were made"))
+    monkeypatch.setattr(Experiment, "predictions", lambda *_: pytest.fail("videos were scored"))
+    with pytest.raises(UsageError, match="activitynet has no duplicate scenes"):
+        figure_4(experiment)
+    with pytest.raises(UsageError, match="activitynet has no duplicate scenes"):
+        precision_recall_table(experiment, ["ViSiL_v"])
+
+
 def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(experiment: Experiment) -> None:
     benchmark = experiment.videos.benchmark
     expected = []

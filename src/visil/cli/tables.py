@@ -12,7 +12,7 @@ from visil.cli.evaluate import Dataset
 from visil.cli.options import AsJson, BackboneWeights, RecipeName, numbers
 from visil.cli.output import failures_as_json, note, print_json, print_left_out, say
 from visil.cli.progress import table_progress
-from visil.errors import UsageError
+from visil.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,6 +242,7 @@ class _Options:
 
 def _setup(options: _Options) -> tuple[Setup, Sampling]:
     """What rows are made with, and how frames are seen."""
+    from visil.collection.discover import discover
     from visil.compare.loading import load
     from visil.kernels.devices import chosen_device
     from visil.paper.ablation import RECIPE_OF
@@ -261,6 +262,10 @@ def _setup(options: _Options) -> tuple[Setup, Sampling]:
         raise UsageError(
             "--model: one model is 'model'; others are given as ROW=MODEL, such as ViSiL_v=FOLDER"
         )
+    if options.training is not None and not options.training.is_dir():
+        raise FileError(options.training, "is no folder of videos")
+    if options.training is not None and next(discover([options.training]), None) is None:
+        raise FileError(options.training, "holds no videos")
     device = chosen_device(options.device)
     needed = bool(plain) or options.pictures == "model"
     at_hand = load(plain[0] if plain else None, device=str(device)) if needed else None

@@ -52,6 +52,7 @@ ATTENDED = 6
 def precision_recall_table(experiment: Experiment, systems: Sequence[str]) -> MadeTable:
     """Interpolated precision at 21 recalls for duplicate scenes (DSVR): :func:`precision_recall` of each system."""
     benchmark = experiment.videos.benchmark
+    require_duplicates(benchmark)
     recalls = [f"{recall:.2f}" for recall in np.linspace(0, 1, POINTS)]
     experiment.prepare(dict.fromkeys(systems))
     rows = []
@@ -125,6 +126,7 @@ def figure_4(experiment: Experiment, system: str = "ViSiL_v") -> tuple[MadeTable
 def unannotated(experiment: Experiment, system: str) -> list[tuple[float, int, str, str]]:
     """(score, rank, query, target) of each query's highest target that is no duplicate, highest scores first."""
     benchmark = experiment.videos.benchmark
+    require_duplicates(benchmark)
     experiment.prepare({system: None})
     database = frozenset(experiment.bank.readable(sorted(benchmark.database)))
     found = []
@@ -229,16 +231,19 @@ def _table(
     return MadeTable(name, title, described, paper_on, columns, [], rows, said, experiment.changes.quick)
 
 
+def require_duplicates(benchmark: Benchmark) -> BuiltIn | Fivr:
+    """The benchmark, once it is known to have DSVR: said before any work on it."""
+    if not isinstance(benchmark, BuiltIn | Fivr):
+        raise UsageError(
+            f"{benchmark.name} has no duplicate scenes: choose fivr-5k, fivr-200k or the built-in benchmark"
+        )
+    return benchmark
+
+
 def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
     """What DSVR has to find, on the benchmarks that have it."""
-    match benchmark:
-        case BuiltIn():
-            return benchmark.truth["DSVR"][query]
-        case Fivr():
-            return benchmark.relevant(query, "DSVR")
-    raise UsageError(
-        f"{benchmark.name} has no duplicate scenes: choose fivr-5k, fivr-200k or the built-in benchmark"
-    )
+    known = require_duplicates(benchmark)
+    return known.truth["DSVR"][query] if isinstance(known, BuiltIn) else known.relevant(query, "DSVR")
 
 
 def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:
