@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,12 +17,13 @@ from visil.evaluation.predictions import Predictions, read_predictions, write_pr
 from visil.evaluation.scoring import score_videos
 from visil.paper.ablation import RECIPE_OF, row_recipe
 from visil.paper.baselines.frame_features import FrameFeatures
-from visil.paper.baselines.registry import QUICK, SYSTEMS, system
+from visil.paper.baselines.registry import SYSTEMS, system
 from visil.paper.baselines.system import ComparedSystem, PlacedSystem
 from visil.paper.baselines.visil_systems import POOLED, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks
 from visil.paper.feature_kinds import I3D_KIND, VGG, split_kind, stages_of
 from visil.paper.streamed_tables import stream_systems, streamable
+from visil.paper.taught_systems import TaughtSystems
 from visil.paper.trained_models import TrainedModels
 from visil.paper.videos import DatasetVideos, Videos
 from visil.progress import Counted
@@ -184,6 +184,7 @@ class Experiment:
             seed=seed,
             tell=tell,
         )
+        self._systems = TaughtSystems(self.trainer, self.setup.recipe("ViSiL_v"), quick=self.changes.quick)
         self._tell, self._on_videos = tell, on_videos
         self._streaming = streaming
         self._kept: dict[tuple[str, str | None], Predictions] = {}
@@ -226,13 +227,9 @@ class Experiment:
 
     def _digest(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> str:
         """Tells scores apart by all that they depend on: what was learned from is part of it where anything was."""
-        base, suffix = split_kind(made.reads)
-        text = [made.name, made.reads, of, str(self.seed), bank.networks.key(base)]
+        key = bank.networks.key(split_kind(made.reads)[0])
+        text = [made.name, made.reads, of, str(self.seed), key, self._systems.learned_from(made)]
         text += [f"{name} {bank.videos.key(name)}" for name in bank.ids]
-        if made.by_triplets:
-            text.append(json.dumps(self.trainer.identity(self.setup.recipe("ViSiL_v"), base), sort_keys=True))
-        elif made.learns or suffix:
-            text.append(self.trainer.learned_from(base))
         return hashlib.sha256("\n".join(text).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
     def _file(self, digest: str) -> Path:
@@ -241,10 +238,7 @@ class Experiment:
 
     def teach(self, made: ComparedSystem[Any]) -> None:
         """Let a system learn what it has to learn from the videos to learn from."""
-        if made.learns:
-            paper = self.setup.recipe("ViSiL_v")
-            triplets = self.trainer.triplets(made.reads, paper) if made.by_triplets else None
-            made.learn(self.bank.to_learn(made.reads), seed=self.seed, triplets=triplets)
+        self._systems.teach(made)
 
     def predictions(self, name: str, reads: str | None = None) -> Predictions:
         """Scores of a system, made now or before."""
@@ -324,8 +318,7 @@ class Experiment:
         if reads == I3D_KIND and is_ours(name):
             model = self.trainer.on_features(self.setup.recipe(name))
             return RefinedSystem(model, name, reads=reads), self.bank, _learned(model)
-        shortly = QUICK.get(name, {}) if self.changes.quick else {}
-        return system(name, reads=reads, **shortly), self.bank, repr(shortly) if shortly else ""
+        return self._systems.system(name, reads), self.bank, repr(self._systems.options(name))
 
     def _scored(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> Predictions:
         """Scores of a system, read back where they were computed from the same things before.

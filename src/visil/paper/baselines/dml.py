@@ -82,12 +82,19 @@ class DML(ComparedSystem[Tensor]):
                 optimizer.step()
         self.network_ = network.to(mean.device).eval()
 
+    def learned(self) -> dict[str, Tensor]:
+        """The embedding's numbers."""
+        return dict(self._network().state_dict())
+
+    def restore(self, learned: dict[str, Tensor]) -> None:
+        """See :class:`visil.paper.baselines.system.Keepable`."""
+        self.network_ = Embedding(learned["mean"], self.layers).eval()
+        self.network_.load_state_dict(learned)
+
     @torch.inference_mode()
     def describe(self, video: VideoFeatures) -> Tensor:
         """The video's embedding: float32, of unit length."""
-        if self.network_ is None:
-            raise UsageError("DML has learned nothing yet: call learn with training videos first")
-        return self.network_(video_vector(checked(video))[None])[0]
+        return self._network()(video_vector(checked(video))[None])[0]
 
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """Cosine with each target."""
@@ -95,6 +102,11 @@ class DML(ComparedSystem[Tensor]):
             return np.empty(0)
         found: ScoreArray = (torch.stack(list(targets)).double() @ query.double()).cpu().numpy()
         return found
+
+    def _network(self) -> Embedding:
+        if self.network_ is None:
+            raise UsageError("DML has learned nothing yet: call learn with training videos first")
+        return self.network_
 
 
 class Embedding(nn.Module):

@@ -96,6 +96,14 @@ class LAMV(TMK):
         learned = logarithms.detach().exp()
         self.coefficients = learned * (len(self.periods) / learned.sum())
 
+    def learned(self) -> dict[str, Tensor]:
+        """The coefficients."""
+        return {"coefficients": self.coefficients}
+
+    def restore(self, learned: dict[str, Tensor]) -> None:
+        """See :class:`visil.paper.baselines.system.Keepable`."""
+        self.coefficients = learned["coefficients"]
+
     def loss(self, drawn: Sequence[Drawn]) -> Tensor:
         """The loss of the docstring above, its mean over some triplets."""
         margin, tolerance = self.training.margin, self.training.tolerance

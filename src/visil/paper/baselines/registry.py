@@ -36,7 +36,6 @@ QUICK: dict[str, dict[str, Any]] = {
     "LAMV": {"training": LamvTraining(steps=60, rate=0.05)},
 }
 """Options of a short training, where the defaults are those of the methods' papers."""
-QUICK |= {f"{name}+QE": QUICK[name] for name in ("DML", "LAMV")}
 
 EXPANDED = ("CTE", "TMK", "LAMV", "DML")
 """Systems that average query expansion (QE) is offered for: their descriptions have a mean."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -71,6 +71,17 @@ class ComparedSystem(ABC, Generic[Description]):
     @abstractmethod
     def scores(self, query: Description, targets: Sequence[Description]) -> ScoreArray:
         """The higher, the more alike; finite."""
+
+
+@runtime_checkable
+class Keepable(Protocol):
+    """A system whose lessons are long enough to be kept."""
+
+    def learned(self) -> dict[str, Tensor]:
+        """What it has learned."""
+
+    def restore(self, learned: dict[str, Tensor]) -> None:
+        """As if it had just learned this."""
 
 
 class PlacedSystem(ComparedSystem[Tensor]):

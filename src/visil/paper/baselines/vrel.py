@@ -90,27 +90,37 @@ class VReL(ComparedSystem[Tensor]):
                 optimizer.step()
         self.network_ = network.to(first.device).eval()
 
+    def learned(self) -> dict[str, Tensor]:
+        """The network's numbers."""
+        return dict(self._network().state_dict())
+
+    def restore(self, learned: dict[str, Tensor]) -> None:
+        """See :class:`visil.paper.baselines.system.Keepable`."""
+        self.network_ = Relocalizer(learned["project.weight"].shape[1], self.width).eval()
+        self.network_.load_state_dict(learned)
+
     @torch.inference_mode()
     def describe(self, video: VideoFeatures) -> Tensor:
         """What the first LSTM makes of the frames: [T, width]."""
-        if self.network_ is None:
-            raise UsageError("VReL has learned nothing yet: call learn with training videos first")
-        vectors = thinned(checked(video)).flatten(1).float()
-        return self.network_.read([vectors])[0]
+        return self._network().read([thinned(checked(video)).flatten(1).float()])[0]
 
     @torch.inference_mode()
     def scores(self, query: Tensor, targets: Sequence[Tensor]) -> ScoreArray:
         """The logarithm of the probability (Eq. 12 of Feng et al.) of the best segment of each target."""
-        if self.network_ is None:
-            raise UsageError("VReL has learned nothing yet: call learn with training videos first")
+        network = self._network()
         results = np.empty(len(targets))
         order = np.argsort([len(target) for target in targets], kind="stable")
         for start in range(0, len(order), TOGETHER):
             chosen = order[start : start + TOGETHER]
             batch = [targets[i] for i in chosen]
-            logits = self.network_.match([query] * len(batch), batch)
+            logits = network.match([query] * len(batch), batch)
             results[chosen] = [float(best_segment(row.log_softmax(dim=1))) for row in logits]
         return results
+
+    def _network(self) -> Relocalizer:
+        if self.network_ is None:
+            raise UsageError("VReL has learned nothing yet: call learn with training videos first")
+        return self.network_
 
 
 class Relocalizer(nn.Module):
