@@ -17,7 +17,7 @@ import visil as package
 from synthetic import moving_scene, write_video
 from visil import processes
 from visil.cli.app import app
-from visil.errors import VisilError
+from visil.errors import UsageError, VisilError
 from visil.model.codes import decode, encode
 from visil.model.features import VideoFeatures
 
@@ -173,6 +173,25 @@ def test_mistakes_are_one_line(videos: Path, tmp_path: Path) -> None:
         message = failure(*arguments)
         assert message.startswith(said)
         assert "\n" not in message
+
+
+def test_a_recipe_of_the_paper_without_annotations_says_what_is_left_out(
+    videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object, **__: object) -> None:
+        raise UsageError("work begins")
+
+    monkeypatch.setattr("visil.training.run.train", nothing)
+    arguments = ["train", "--videos", str(videos), "--out", str(tmp_path)]
+    told = "no --annotations: the paper's first pool, annotated pairs, is left out; all positives are edited copies\n"
+    for more, expected in (
+        (["--recipe", "paper"], told),
+        (["--recipe", "paper", "--annotations", str(videos)], ""),
+        ([], ""),
+    ):
+        done = CliRunner().invoke(app, [*arguments, *more])
+        assert str(done.exception) == "work begins"
+        assert done.stderr == expected
 
 
 def test_a_reader_is_learned_in_two_runs_the_second_without_footage(videos: Path, tmp_path: Path) -> None:
