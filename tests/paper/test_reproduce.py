@@ -266,6 +266,12 @@ def test_streamed_scores_are_those_of_stored_features(places: dict[str, str], tm
     assert [row["ours"] for row in streamed["rows"]] == [row["ours"] for row in stored["rows"]]
 
 
+def test_commands_on_fivr_200k_store_no_features() -> None:
+    lines = [line for line in TABLES.values() if "--dataset fivr-200k" in line]
+    assert len(lines) == 3
+    assert all(line.endswith(" --stream") for line in lines)
+
+
 def test_a_list_of_fivr_5k_is_made_and_read(places: dict[str, str]) -> None:
     (made,) = table("fivr-5k", places)
     assert [row["label"] for row in made["rows"]] == ["made here", "the published list"]
