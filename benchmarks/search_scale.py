@@ -2,16 +2,19 @@
 
     python benchmarks/pack_frames.py VIDEOS PACKS
     python benchmarks/search_scale.py PACKS FOLDER [--videos 1000 10000 100000]
+    python benchmarks/search_scale.py PACKS FOLDER --videos 1000000 --frames 10 --queries 0
 
-The large collections are synthetic: a hundred frames a video, each a walk between real frames' features with noise of
-their own. Frame vectors go into the product's candidate index; feature files are made of real vectors, for the videos
-that the queries take for candidates alone, so that search reads, compares and localises as it always does. Searches run
-in a process of their own, whose memory is measured. FOLDER needs some 3 GB.
+The large collections are synthetic: a hundred frames a video, or as many as ``--frames`` says, each a walk between real
+frames' features with noise of their own. Frame vectors go into the product's candidate index; feature files are made of
+real vectors, for the videos that the queries take for candidates alone, so that search reads, compares and localises as
+it always does. Searches run in a process of their own, whose memory is measured. FOLDER needs some 3 GB. Rows that the
+result holds already stay beside new ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import resource
 import time
@@ -22,20 +25,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 import visil
 from shared.packs import embed_packs
-from shared.results import keep
+from shared.results import RESULTS, keep
 from shared.stored_videos import store_video
 from visil.collection.candidates import CandidateIndex, Probes, frame_vectors, lists_for, trained_ivf
 from visil.collection.catalogue import Catalogue
 from visil.collection.index import Index
 
-FRAMES = 100
 QUERY_FRAMES = 60
+SHARED = 15
+"""Frames of a query that are a piece of a video, as far as it is so long."""
 SEARCHED = 12
 """Queries that are searched for whole."""
 CANDIDATES = 100
@@ -77,24 +80,26 @@ def real_recall(
 class Synthetic:
     """Frame vectors of made-up videos, the same for the same number."""
 
-    def __init__(self, real: NDArray[np.float32]) -> None:
-        self.real = real
+    def __init__(self, real: NDArray[np.float32], frames: int) -> None:
+        self.real, self.frames = real, frames
 
     def video(self, number: int) -> NDArray[np.float32]:
-        """[FRAMES, C]: some shots, each near one real frame mixed with another."""
+        """[frames, C]: some shots, each near one real frame mixed with another."""
         rng = np.random.default_rng(number)
         shots = rng.integers(3, 12)
         anchors = self.real[rng.integers(0, len(self.real), (shots, 2))]
         mixed = anchors[:, 0] + rng.uniform(0.2, 0.8, (shots, 1)).astype(np.float32) * anchors[:, 1]
-        frames = mixed[np.sort(rng.integers(0, shots, FRAMES))]
+        frames = mixed[np.sort(rng.integers(0, shots, self.frames))]
         return unit(unit(frames) + 0.6 * unit(rng.standard_normal(frames.shape, np.float32)))
 
     def query(self, number: int, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Fifteen frames of that video, changed by an edit, among frames of nowhere."""
-        start = int(rng.integers(0, FRAMES - 15))
-        shared = self.video(number)[start : start + 15]
+        """Some frames of that video, changed by an edit, among frames of nowhere."""
+        length = min(SHARED, self.frames)
+        start = int(rng.integers(0, max(1, self.frames - length)))
+        shared = self.video(number)[start : start + length]
         shared = unit(shared + 0.8 * unit(rng.standard_normal(shared.shape, np.float32)))
-        foreign = self.video(10_000_000 + number)[: QUERY_FRAMES - 15]
+        nowhere = (self.video(10_000_000 + number + i) for i in range(-(-QUERY_FRAMES // self.frames)))
+        foreign = np.concatenate(list(nowhere))[: QUERY_FRAMES - length]
         return np.concatenate([foreign[:20], shared, foreign[20:]])
 
 
@@ -107,9 +112,9 @@ def large(
     model: visil.ViSiL, synthetic: Synthetic, pool: list[Tensor], folder: Path, videos: int
 ) -> dict[str, object]:
     """Latency and memory of a collection of that size, and whether planted pieces are among the candidates."""
-    index = Index(folder / f"synthetic-{videos}", model=model)
+    index = Index(folder / f"synthetic-{videos}-{synthetic.frames}", model=model)
     if len(index) < videos:
-        fill(index, videos)
+        fill(index, videos, synthetic.frames)
     candidates = CandidateIndex(index.folder, model.dim)
     built = 0.0
     if not candidates.load() or len(candidates.numbers) < videos:
@@ -168,14 +173,14 @@ def name_of(number: int) -> str:
     return f"{number - 1:08}".encode().hex().ljust(32, "0")[-32:]
 
 
-def fill(index: Index, videos: int) -> None:
+def fill(index: Index, videos: int, frames: int) -> None:
     """Catalogue entries."""
     assert isinstance(index.catalogue, Catalogue)
     with index.catalogue.database.writing() as db:
         db.executemany(
             "INSERT INTO videos (id, frames, duration, width, height, codec, bytes, damaged, added)"
             " VALUES (?, ?, ?, 256, 256, '', 0, 0, 0)",
-            ((name_of(number), FRAMES, float(FRAMES)) for number in range(1, videos + 1)),
+            ((name_of(number), frames, float(frames)) for number in range(1, videos + 1)),
         )
 
 
@@ -192,9 +197,9 @@ def give_features(index: Index, pool: Sequence[Tensor], numbers: Iterable[int]) 
 
 def build(candidates: CandidateIndex, synthetic: Synthetic, videos: int) -> None:
     """The product's index, filled with made-up frames."""
-    total = videos * FRAMES
+    total = videos * synthetic.frames
     if total > 200_000:
-        sample = range(0, videos, max(1, videos * FRAMES // (lists_for(total) * 64)))
+        sample = range(0, videos, max(1, total // (lists_for(total) * 64)))
         training = np.concatenate([synthetic.video(i + 1) for i in sample])
         candidates._index = trained_ivf(training[: lists_for(total) * 64], total)
         candidates._look_into_lists()
@@ -216,20 +221,26 @@ def main() -> None:
     parser.add_argument("packs", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--videos", type=int, nargs="*", default=[1000, 10_000, 100_000])
-    parser.add_argument("--queries", type=int, default=60)
+    parser.add_argument("--frames", type=int, default=100, help="of each made video")
+    parser.add_argument("--queries", type=int, default=60, help="real ones; 0: made videos alone")
     args = parser.parse_args()
     model = visil.load()
     features = embed_packs(model, args.packs, model.config.name)
-    result: dict[str, object] = {"real": real_recall(features, model, args.folder, args.queries)}
-    print(result, flush=True)
+    kept = RESULTS / "search_scale.json"
+    result: dict[str, object] = json.loads(kept.read_text()) if kept.exists() else {}
+    result.pop("machine", None)
+    if args.queries:
+        result["real"] = real_recall(features, model, args.folder, args.queries)
+        print(result["real"], flush=True)
     originals = [vectors for name, vectors in sorted(features.items()) if "|" not in name]
     as_video = [visil.VideoFeatures(v.float(), torch.arange(len(v), dtype=torch.float64)) for v in originals]
-    synthetic = Synthetic(np.concatenate([frame_vectors(video) for video in as_video]))
+    synthetic = Synthetic(np.concatenate([frame_vectors(video) for video in as_video]), args.frames)
     strung = torch.cat(originals)
-    pool = [F.pad(part, (0, 0)) for part in strung.split(FRAMES) if len(part) == FRAMES]
+    pool = [part for part in strung.split(args.frames) if len(part) == args.frames]
     for videos in args.videos:
         figures = large(model, synthetic, pool, args.folder, videos)
-        result[f"synthetic {videos}"] = figures
+        of = "" if args.frames == 100 else f", {args.frames} frames each"
+        result[f"synthetic {videos}{of}"] = figures
         print(figures, flush=True)
     keep("search_scale", result)
 
