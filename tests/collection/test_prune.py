@@ -79,7 +79,7 @@ def test_prune_says_first_and_forgets_when_told_to(index: visil.Index, films: Pa
     gone = films / "alone" / "retina.mp4"
     gone.unlink()
     assert run("prune", index.folder).out == (
-        f"would be forgotten: {gone}\n1 files are gone; nothing was changed: add --yes to forget them\n"
+        f"would be forgotten: {gone}\n1 file is gone; nothing was changed: add --yes to forget them\n"
     )
     assert len(index) == 8
     assert run("prune", index.folder, "--json", "--yes").json == {
@@ -151,6 +151,6 @@ def test_prune_over_shards(index: visil.Index, films: Path, tmp_path: Path, run:
     assert run("shards", "create", tmp_path / "many.visil", "--shards", "3").status == 0
     run("add", tmp_path / "many.visil", films)
     (films / "alone" / "retina.mp4").unlink()
-    assert run("prune", tmp_path / "many.visil", "--yes").out.endswith("1 files are gone\n")
+    assert run("prune", tmp_path / "many.visil", "--yes").out.endswith("1 file is gone\n")
     assert run("info", tmp_path / "many.visil", "--json").json["videos"] == 7
     assert run("prune", tmp_path / "many.visil", "--json").json["forgotten"] == []

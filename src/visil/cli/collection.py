@@ -100,7 +100,7 @@ def prune(
     for path in kept:
         typer.echo(f"kept, as its whole folder is gone: {printable(path)}")
     say(
-        f"{len(forgotten)} files are gone"
+        f"{counted(len(forgotten), 'file')} {'is' if len(forgotten) == 1 else 'are'} gone"
         + ("" if yes else "; nothing was changed: add --yes to forget them")
     )
 
