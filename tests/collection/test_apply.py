@@ -223,6 +223,15 @@ def _keeper_goes_too(films: Path, plan: Path) -> None:
     rewritten(plan, change)
 
 
+def _kept_as_well(films: Path, plan: Path) -> None:
+    """Two rows for one file: the one drops it, the other keeps it."""
+    with plan.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    (row,) = (row for row in rows if "cut" in row["path"])
+    with plan.open("a", newline="") as file:
+        csv.DictWriter(file, row.keys()).writerow(row | {"action": "keep", "footage_in": ""})
+
+
 def _no_keeper(_: Path, plan: Path) -> None:
     rewritten(plan, lambda row: row.update(footage_in=""))
 
@@ -250,6 +259,7 @@ UNCERTAIN: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "the keeper has changed": (_keeper_changed, "has changed since it was added"),
     "the keeper is a link to the file": (_keeper_is_the_file, "another name of"),
     "the keeper goes too": (_keeper_goes_too, "the plan drops"),
+    "it is kept as well": (_kept_as_well, "the plan has it twice, to drop and to keep"),
     "no keeper is named": (_no_keeper, "does not say which file holds its footage"),
     "a keeper that nobody knows": (_unknown_keeper, "is not in the collection"),
     "a plan for other files": (_another_file, "something else than when the plan was made"),
@@ -274,6 +284,22 @@ def test_while_anything_is_uncertain_nothing_is_done(
     with pytest.raises(UsageError, match="nothing was done"):
         apply(index, check(index, read_plan(plan)), plan.with_suffix(".log"))
     assert not list(plan.parent.glob("*.undo*"))
+
+
+def test_a_link_to_a_file_that_goes_keeps_nothing(
+    index: visil.Index, plan: Path, films: Path, run: Command
+) -> None:
+    """A link was added as a file of its own; its name differs from the one that the plan drops."""
+    os.symlink(films / "cat.mp4", films / "link.mp4")
+    index.add(films / "link.mp4")
+
+    def change(row: dict[str, str]) -> None:
+        if "cut" in row["path"]:
+            row["footage_in"] = str(films / "link.mp4")
+
+    done = run("apply", index.folder, rewritten(plan, change), "--yes")
+    assert f"the plan drops {films / 'link.mp4'} as well, which holds its footage" in done.err
+    assert (films / "cut.mp4").is_file()
 
 
 def test_a_person_who_changed_their_mind_is_heard(

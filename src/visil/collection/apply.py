@@ -66,7 +66,8 @@ def check(index: Index, rows: Sequence[PlanRow], how: How = "trash") -> Checked:
     """What a plan comes to, without changing anything; files are looked at, but read only where they were touched."""
     found = Checked([], [], [])
     said = index.catalogue.verdicts()
-    going = {os.path.abspath(row.file.path) for row in rows if row.file.action == "drop"}
+    going = {_entry(row.file.path) for row in rows if row.file.action == "drop"}
+    kept = {_entry(row.file.path) for row in rows if row.file.action == "keep"}
     seen: set[str] = set()
     for row in rows:
         if row.file.action != "drop":
@@ -75,6 +76,11 @@ def check(index: Index, rows: Sequence[PlanRow], how: How = "trash") -> Checked:
         if path in seen:
             continue
         seen.add(path)
+        if _entry(path) in kept:
+            found.uncertain.append(
+                (path, "the plan has it twice, to drop and to keep; leave one of the two rows")
+            )
+            continue
         if not os.path.lexists(path) or (how in LINKS and _is_one_with(path, row.file.footage_in)):
             found.done.append(path)
             continue
@@ -93,6 +99,12 @@ class Uncertain(Exception):
     """Why a file must not go."""
 
 
+def _entry(path: str) -> str:
+    """What goes with a path: the entry of a folder; of a link the link, not what it leads to."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(folder), name)
+
+
 def _is_one_with(path: str, keeper: str | None) -> bool:
     """Whether a name leads to the file that is kept: what an earlier run has linked."""
     if keeper is None or os.path.islink(keeper) or not (os.path.exists(path) and os.path.exists(keeper)):
@@ -105,7 +117,7 @@ def _step(index: Index, row: PlanRow, going: set[str], how: How) -> Step:
     if row.file.footage_in is None:
         raise Uncertain("the plan does not say which file holds its footage (footage_in)")
     keeper = os.path.abspath(row.file.footage_in)
-    if keeper in going:
+    if {_entry(keeper), os.path.realpath(keeper)} & (going - {_entry(path)}):
         raise Uncertain(f"the plan drops {printable(keeper)} as well, which holds its footage")
     video, keeper_video = _known(index, path, "it"), _known(index, keeper, printable(keeper))
     if row.file.video and row.file.video != video:
