@@ -31,13 +31,16 @@ def write_video(
     container_format: str | None = None,
     container_options: dict[str, str] | None = None,
     sound: bool | NDArray[np.float32] = False,
+    sound_codec: str = "aac",
+    sound_rate: int = 48000,
+    sound_bits: int = 128_000,
 ) -> Path:
     """Encode RGB frames [H, W, 3] into a file whose suffix names the container; returns its path.
 
     ``timestamps`` are seconds, one per frame, for a variable frame rate; they must go up. ``rotation`` is in
     degrees counterclockwise, the way the frames are to be turned for display. ``colorspace`` and
     ``color_range`` are FFmpeg's numbers (1 and 1: BT.709, limited); the pixels are converted to match.
-    ``sound`` adds a track: silent, or samples at 48 kHz.
+    ``sound`` adds a track: silent, or samples at 48 kHz, as many as there are; two rows of them are left and right.
     """
     import av
 
@@ -57,7 +60,12 @@ def write_video(
             stream.codec_context.colorspace = colorspace
         if color_range is not None:
             stream.codec_context.color_range = color_range
-        voice = container.add_stream("aac", rate=48000, layout="mono") if sound is not False else None
+        voice = None
+        if sound is not False:
+            layout = "stereo" if np.ndim(sound) == 2 else "mono"
+            voice = container.add_stream(sound_codec, rate=sound_rate, layout=layout)
+            assert isinstance(voice, av.AudioStream)
+            voice.bit_rate = sound_bits
         seconds = 0.0
         for index, image in enumerate(frames):
             if index == 0:
@@ -75,9 +83,7 @@ def write_video(
         container.mux(stream.encode())
         if voice is not None:
             length = round((seconds + float(1 / rate)) * 48000)
-            _mux_sound(
-                container, voice, np.zeros(length, np.float32) if isinstance(sound, bool) else sound[:length]
-            )
+            _mux_sound(container, voice, np.zeros(length, np.float32) if isinstance(sound, bool) else sound)
     return path
 
 
@@ -217,11 +223,17 @@ def _mux_sound(container: object, voice: object, samples: NDArray[np.float32]) -
 
     assert isinstance(container, OutputContainer)
     assert isinstance(voice, AudioStream)
-    for start in range(0, len(samples), 1024):
-        piece = np.zeros((1, 1024), np.float32)
-        piece[0, : len(samples) - start] = samples[start : start + 1024]
-        frame = av.AudioFrame.from_ndarray(piece, format="fltp", layout="mono")
+    samples = np.atleast_2d(samples)
+    codec = voice.codec_context
+    layout = codec.layout.name
+    fitted = av.AudioResampler(codec.format, layout, voice.rate, codec.frame_size or 1024)
+    for start in range(0, samples.shape[1], 1024):
+        piece = np.ascontiguousarray(samples[:, start : start + 1024])
+        frame = av.AudioFrame.from_ndarray(piece, format="fltp", layout=layout)
         frame.sample_rate = 48000
         frame.pts = start
-        container.mux(voice.encode(frame))
+        for part in fitted.resample(frame):
+            container.mux(voice.encode(part))
+    for part in fitted.resample(None):
+        container.mux(voice.encode(part))
     container.mux(voice.encode())

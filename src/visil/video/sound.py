@@ -1,4 +1,4 @@
-"""How a file sounds, roughly: how loud each band of pitch is, eight times a second. Enough to tell two tracks apart."""
+"""How a file sounds, roughly: how loud each band of pitch is, 16 times a second. Enough to tell two tracks apart."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ Bands = NDArray[np.float32]
 
 RATE = 8000
 """Samples a second that sound is brought to."""
-BLOCKS = 8
+BLOCKS = 16
 HOP = RATE // BLOCKS
+WINDOW = 4 * HOP
+"""Samples that one measurement covers: a quarter of a second."""
 EDGES = np.array([100, 200, 300, 450, 700, 1000, 1500, 2300, 3600])
 """Of the bands, in hertz."""
-FULL_SCALE = 1.5 * (HOP / 2) ** 2
+FULL_SCALE = 1.5 * (WINDOW / 4) ** 2
 """Power of the loudest tone, in the three frequencies that the window spreads it over."""
-SILENCE = -80.0
+SILENCE = -100.0
 """Decibels of what is not heard."""
 
 
@@ -65,7 +67,7 @@ class _Track:
 
         self.stream = stream
         self._start = start
-        self._resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
+        self._resampler = av.AudioResampler(format="fltp", rate=RATE)  # all channels: mixed, some cancel out
         self._rest: NDArray[np.float32] | None = None
         self._parts: list[Bands] = []
 
@@ -75,35 +77,37 @@ class _Track:
         assert isinstance(frame, av.AudioFrame)
         if self._rest is None:  # what comes before the first picture is left out, what comes late is awaited
             ahead = round(((frame.time or 0.0) - self._start) * RATE)
-            self._rest = np.zeros(min(max(ahead, 0), 3600 * RATE), np.float32)
+            channels = frame.layout.nb_channels
+            self._rest = np.zeros((channels, min(max(ahead, 0), 3600 * RATE)), np.float32)
             self._skipped = max(-ahead, 0)
-        pieces = [one.to_ndarray().reshape(-1) for one in self._resampler.resample(frame)]
-        samples = np.concatenate(pieces) if pieces else np.empty(0, np.float32)
-        skipped = min(self._skipped, len(samples))
+        pieces = [one.to_ndarray() for one in self._resampler.resample(frame)]
+        samples = np.concatenate([self._rest[:, :0], *pieces], axis=1)
+        skipped = min(self._skipped, samples.shape[1])
         self._skipped -= skipped
-        return samples[skipped:].astype(np.float32)
+        return samples[:, skipped:]
 
     def take(self, samples: NDArray[np.float32]) -> None:
         assert self._rest is not None
-        self._rest = np.concatenate([self._rest, samples])
-        if len(self._rest) >= 64 * HOP:
+        self._rest = np.concatenate([self._rest, samples], axis=1)
+        if self._rest.shape[1] >= 64 * HOP:
             self._measure()
 
     def bands(self) -> Bands:
         if self._rest is not None:
-            self._rest = np.concatenate([self._rest, np.zeros(2 * HOP, np.float32)])
+            self._rest = np.pad(self._rest, ((0, 0), (0, WINDOW)))
             self._measure()
         return np.concatenate(self._parts) if self._parts else np.empty((0, len(EDGES) - 1), np.float32)
 
     def _measure(self) -> None:
-        """Windows of a quarter of a second, half over each other."""
+        """Windows that lie over each other; their power is that of all channels together."""
         assert self._rest is not None
-        count = len(self._rest) // HOP - 1
+        count = (self._rest.shape[1] - WINDOW) // HOP + 1
         if count < 1:
             return
-        windows = np.lib.stride_tricks.sliding_window_view(self._rest, 2 * HOP)[: count * HOP : HOP]
-        power = np.abs(np.fft.rfft(windows * np.hanning(2 * HOP).astype(np.float32), axis=1)) ** 2
-        bounds = EDGES * 2 * HOP // RATE
+        windows = np.lib.stride_tricks.sliding_window_view(self._rest, WINDOW, axis=1)[:, : count * HOP : HOP]
+        shape = np.hanning(WINDOW).astype(np.float32)
+        power = (np.abs(np.fft.rfft(windows * shape, axis=2)) ** 2).sum(axis=0)
+        bounds = EDGES * WINDOW // RATE
         sums = np.add.reduceat(power[:, : bounds[-1]], bounds[:-1], axis=1) / FULL_SCALE
         self._parts.append(np.maximum(10 * np.log10(sums + 1e-12), SILENCE).astype(np.float32))
-        self._rest = self._rest[count * HOP :]
+        self._rest = self._rest[:, count * HOP :]
