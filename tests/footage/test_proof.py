@@ -36,6 +36,8 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, File]:
         "grey": file(write_video(folder / "grey.mp4", grey, FPS)),
         "smooth": file(write_video(folder / "smooth.mp4", doubled, 2 * FPS)),
         "two": file(two_videos(folder / "two.mkv", FILM, other)),
+        "english": file(subtitled(folder / "english.mkv", "Good morning")),
+        "german": file(subtitled(folder / "german.mkv", "Guten Tag")),
         "gone": File(str(folder / "gone.mp4"), 4.0, 10),
     }
 
@@ -60,12 +62,30 @@ def two_videos(path: Path, first: Frames, second: Frames) -> Path:
     return path
 
 
+def subtitled(path: Path, text: str) -> Path:
+    """The film with one subtitle."""
+    import av
+
+    plain, words = write_video(path.with_suffix(".mp4"), FILM, FPS), path.with_suffix(".srt")
+    words.write_text(f"1\n00:00:00,000 --> 00:00:03,000\n{text}\n")
+    with av.open(str(plain)) as film, av.open(str(words)) as subtitles, av.open(str(path), "w") as both:
+        sources = [(subtitles, subtitles.streams[0]), (film, film.streams[0])]
+        copies = [both.add_stream_from_template(stream) for _, stream in sources]
+        for (source, stream), copy in zip(sources, copies, strict=True):
+            for packet in source.demux(stream):
+                if packet.dts is not None:
+                    packet.stream = copy
+                    both.mux(packet)
+    return path
+
+
 @pytest.mark.parametrize(
     ("kind", "only"),
     [
         ("sound", "has sound"),
         ("two", "holds a second video, which was not compared"),
         ("smooth", "has 16 frames a second"),
+        ("english", "has subtitles"),
         ("plain", None),
     ],
 )
@@ -77,6 +97,12 @@ def test_what_a_file_has_that_another_has_not(kind: str, only: str | None, films
     turned = Prover().prove(films["plain"], films[kind], WHOLE)
     assert (turned.first_only, turned.second_only) == (None, only)
     assert turned.turned() == replace(found, **{name: getattr(turned.turned(), name) for name in MEASURED})
+
+
+def test_subtitles_are_kept_though_the_other_has_some_as_well(films: dict[str, File]) -> None:
+    found = Prover().prove(films["english"], films["german"], WHOLE)
+    assert found.first_in_second.whole
+    assert found.first_only == found.second_only == "has subtitles, which were not compared"
 
 
 MEASURED = ("first_in_second", "second_in_first", "finer")

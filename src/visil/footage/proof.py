@@ -230,8 +230,8 @@ def only(mine: Miniatures, theirs: Miniatures) -> str | None:
         return "holds a second video, which was not compared"
     if here.sounds > there.sounds:
         return "has sound" if there.sounds == 0 else f"has {here.sounds} sound tracks"
-    if here.subtitles > there.subtitles:
-        return "has subtitles" if there.subtitles == 0 else f"has {here.subtitles} tracks of subtitles"
+    if here.subtitles:
+        return "has subtitles" if there.subtitles == 0 else "has subtitles, which were not compared"
     if mine.colour > COLOURED and theirs.colour < GREYER * mine.colour:
         return "has more colour"
     if here.fps and there.fps and here.fps > MORE_FRAMES * there.fps:
