@@ -42,7 +42,7 @@ MOVING = 0.75
 PLAIN = 16
 """A picture whose brightest pixel is less than so many levels above its darkest,"""
 PLAIN_BLOCK = 3.0
-"""and whose brightest block less than so many above its darkest, shows nothing that could be lost."""
+"""and whose brightest block less than so many above its darkest, shows nothing that a miniature could lose."""
 
 SHORTEST_RUN = 2.0
 """Seconds; all of the video, where that is shorter."""
@@ -97,6 +97,8 @@ class Containment:
     """Some of the moments, in the first and in the other, evenly spread and as still as there are."""
     stretches: tuple[Stretch, ...] = ()
     """Where the other shows it."""
+    blank: tuple[float, ...] = ()
+    """Moments that count only because miniatures show nothing at them."""
 
     @property
     def share(self) -> float:
@@ -150,16 +152,18 @@ def _shown(first: Miniatures, pair: _Pair, runs: Sequence[Run]) -> Containment:
     ]
     if not kept:
         return replace(NOTHING, of=round(first.seconds, 2))
-    shown = pair.plain.copy()
+    shown = np.zeros(pair.count, np.bool_)
     for run in kept:
         shown[run.start : run.stop] |= pair.fits(run)
+    blank = tuple((np.flatnonzero(pair.plain & ~shown) / MOMENTS).tolist())
+    shown |= pair.plain
     share, missing = float(shown.mean()), int((~shown).sum())
     most = round(LONGEST_GAP * MOMENTS)
     whole = missing <= max(most, (1 - WHOLE) * pair.count) and _longest(~shown) <= most
     whole = whole and _drift(kept, pair.rate) <= DRIFT[0] + DRIFT[1] * first.seconds
     seconds = round(share * first.seconds, 2), round(first.seconds, 2)
     stretches = tuple((run.start / MOMENTS, run.stop / MOMENTS, run.offset / pair.rate) for run in kept)
-    return Containment(*seconds, whole, pair.still_moments(kept, shown), stretches)
+    return Containment(*seconds, whole, pair.still_moments(kept, shown), stretches, blank)
 
 
 class _Pair:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from visil.errors import VideoError
+from visil.footage.blank import seen
 from visil.footage.closer import SIDE, Look, look, missing, unlike
-from visil.footage.containment import NOTHING, Containment, Span, contained
+from visil.footage.containment import MOMENTS, NOTHING, Containment, Span, contained
 from visil.footage.detail import UNTOLD, Finer, Shown, finer
 from visil.footage.miniatures import Miniatures, OpenStream, open_here, read_miniatures
 from visil.footage.sound import heard_in
@@ -140,6 +141,7 @@ class Prover:
                 if not any(lacking):
                     lacking = missing(looks.all())
                 here, there = here.less(lacking[0]), there.less(lacking[1])
+                here, there = self._blank(looks.first, here), self._blank(looks.second, there)
         except VideoError as error:
             return Proof(unread=str(error))
         return Proof(
@@ -147,6 +149,13 @@ class Prover:
             only(one, two) or self._only_sound(first, second, here),
             only(two, one) or self._only_sound(second, first, there),
         )
+
+    def _blank(self, shown: Shown, found: Containment) -> Containment:
+        """Less the moments that only seem blank, as they are small in miniatures."""
+        if not found.whole:
+            return found
+        part = seen(lambda times: self._frames_at(shown.path, list(times), shown.height), found.blank)
+        return found.less(part * len(found.blank) / MOMENTS / found.of) if part else found
 
     def _only_sound(self, mine: File, theirs: File, shown: Containment) -> str | None:
         """Whether a file sounds other than one that shows all of it."""
@@ -241,5 +250,5 @@ def only(mine: Miniatures, theirs: Miniatures) -> str | None:
 
 def _as_dict(containment: Containment) -> dict[str, Any]:
     told = asdict(containment)
-    del told["moments"], told["stretches"]  # for whoever looks closer
+    del told["moments"], told["stretches"], told["blank"]  # for whoever looks closer
     return told
