@@ -1,4 +1,4 @@
-"""I3D against hand-written truth: a block in loops, TensorFlow's padding, sizes, names, and files that do not fit."""
+"""I3D against hand-written truth: all maps, a block in loops, TensorFlow's padding, names, files that do not fit."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import ModelError, UsageError
-from visil.model.backbones.i3d import I3D, MIXED, Mixed, Unit3D, max_pool
+from visil.model.backbones.i3d import I3D, Mixed, Unit3D, max_pool
 
 Array = NDArray[np.float64]
+Triple = tuple[int, int, int]
 
 
 @pytest.fixture(scope="module")
@@ -118,19 +120,118 @@ def test_windows_lie_where_tensorflow_puts_them(
     np.testing.assert_array_equal(pooled, slid(x, kernel, stride, -np.inf, None))
 
 
-def test_parameters(network: I3D) -> None:
-    # Convolutions have in · out · volume weights, and each output channel a scale and a shift.
-    def unit(into: int, out: int, side: int) -> int:
-        return into * out * side**3 + 2 * out
+# The published network up to its last maps, as its authors' TensorFlow code and its PyTorch conversions have it. Of a
+# convolution: channels, side and stride; of a pooling: the window and stride over time and over space; of a Mixed
+# block: the channels of 1×1×1, of 1×1×1 then 3×3×3, of 1×1×1 then 3×3×3, and of the 1×1×1 after a pooling.
+PUBLISHED: dict[str, tuple[int, ...]] = {
+    "Conv3d_1a_7x7": (64, 7, 2),
+    "MaxPool3d_2a_3x3": (1, 1, 3, 2),
+    "Conv3d_2b_1x1": (64, 1, 1),
+    "Conv3d_2c_3x3": (192, 3, 1),
+    "MaxPool3d_3a_3x3": (1, 1, 3, 2),
+    "Mixed_3b": (64, 96, 128, 16, 32, 32),
+    "Mixed_3c": (128, 128, 192, 32, 96, 64),
+    "MaxPool3d_4a_3x3": (3, 2, 3, 2),
+    "Mixed_4b": (192, 96, 208, 16, 48, 64),
+    "Mixed_4c": (160, 112, 224, 24, 64, 64),
+    "Mixed_4d": (128, 128, 256, 24, 64, 64),
+    "Mixed_4e": (112, 144, 288, 32, 64, 64),
+    "Mixed_4f": (256, 160, 320, 32, 128, 128),
+    "MaxPool3d_5a_2x2": (2, 2, 2, 2),
+    "Mixed_5b": (256, 160, 320, 32, 128, 128),
+    "Mixed_5c": (384, 192, 384, 48, 128, 128),
+}
 
-    expected = unit(3, 64, 7) + unit(64, 64, 1) + unit(64, 192, 3)
-    into = 192
-    for b0, b1a, b1b, b2a, b2b, b3b in MIXED.values():
-        expected += unit(into, b0, 1) + unit(into, b1a, 1) + unit(b1a, b1b, 3)
-        expected += unit(into, b2a, 1) + unit(b2a, b2b, 3) + unit(into, b3b, 1)
-        into = b0 + b1b + b2b + b3b
-    assert into == 1024
-    assert sum(p.numel() for p in network.parameters()) == expected == 12_287_264
+STAGES = {"Conv3d_2c_3x3": 192, "Mixed_3c": 480, "Mixed_4f": 832, "Mixed_5c": 1024}
+"""Channels at the end of each stage."""
+
+PARAMETERS = 12_697_264
+"""As reported for the PyTorch conversion with the logits of Kinetics' 400 classes."""
+
+
+def edge(x: Tensor, sides: Triple, strides: Triple) -> Tensor:
+    """TensorFlow's SAME from the remainder of size by stride, with zeros: below them a ReLU leaves nothing."""
+    pads: list[int] = []
+    for size, side, stride in list(zip(x.shape[2:], sides, strides, strict=True))[::-1]:
+        missing = max(side - (size % stride or stride), 0)
+        pads += [missing // 2, missing - missing // 2]
+    return F.pad(x, pads)
+
+
+def published_unit(
+    weights: dict[str, Tensor], name: str, x: Tensor, channels: int, side: int, stride: int
+) -> Tensor:
+    weight = weights[f"{name}.conv3d.weight"]
+    assert weight.shape == (channels, x.shape[1], side, side, side)
+    y = F.conv3d(edge(x, (side,) * 3, (stride,) * 3), weight, stride=stride)
+    scale, shift, mean, variance = (
+        weights[f"{name}.bn.{part}"].reshape(-1, 1, 1, 1)
+        for part in ("weight", "bias", "running_mean", "running_var")
+    )
+    return ((y - mean) / (variance + 1e-3).sqrt() * scale + shift).clamp(min=0)
+
+
+def published_pool(x: Tensor, time: int, time_stride: int, space: int, space_stride: int) -> Tensor:
+    sides, strides = (time, space, space), (time_stride, space_stride, space_stride)
+    return F.max_pool3d(edge(x, sides, strides), sides, strides)
+
+
+def published_maps(weights: dict[str, Tensor], x: Tensor) -> dict[str, Tensor]:
+    """The maps after every layer of the table."""
+    found: dict[str, Tensor] = {}
+    for name, layer in PUBLISHED.items():
+        if name.startswith("MaxPool3d"):
+            x = published_pool(x, *layer)
+        elif name.startswith("Conv3d"):
+            x = published_unit(weights, name, x, *layer)
+        else:
+
+            def unit(branch: str, y: Tensor, channels: int, side: int, block: str = name) -> Tensor:
+                return published_unit(weights, f"{block}.{branch}", y, channels, side, 1)
+
+            first, second_in, second, third_in, third, fourth = layer
+            x = torch.cat(
+                [
+                    unit("b0", x, first, 1),
+                    unit("b1b", unit("b1a", x, second_in, 1), second, 3),
+                    unit("b2b", unit("b2a", x, third_in, 1), third, 3),
+                    unit("b3b", published_pool(x, 3, 1, 3, 1), fourth, 1),
+                ],
+                dim=1,
+            )
+        found[name] = x
+    return found
+
+
+@pytest.mark.parametrize("size", [(16, 64, 32), (11, 45, 38)], ids=["even", "odd"])
+def test_all_maps_of_the_published_network(size: tuple[int, int, int]) -> None:
+    """Random weights and statistics, float64; sizes that are odd at some layer are padded otherwise."""
+    network, generator = I3D().double().eval(), torch.Generator().manual_seed(3)
+    for name, value in network.state_dict().items():
+        if name.endswith("conv3d.weight"):
+            value.normal_(std=(2 / value[0].numel()) ** 0.5, generator=generator)
+        elif name.endswith(("bn.weight", "running_var")):
+            value.uniform_(0.5, 2, generator=generator)
+        elif value.ndim:
+            value.normal_(std=0.3, generator=generator)
+    clip = torch.empty(1, 3, *size, dtype=torch.float64).uniform_(-1, 1, generator=generator)
+    found: dict[str, Tensor] = {}
+    for name, module in network.named_children():
+        module.register_forward_hook(lambda _, __, maps, name=name: found.update({name: maps}))
+    with torch.inference_mode():
+        expected = published_maps(network.state_dict(), clip)
+        last = network(clip)
+    assert set(found) == {name for name in PUBLISHED if "Pool" not in name}
+    for name, maps in found.items():
+        assert expected[name].std() > 0.1  # nothing has died away on the way there
+        torch.testing.assert_close(maps, expected[name], rtol=1e-10, atol=1e-10)
+    assert torch.equal(last, found["Mixed_5c"])
+    assert {name: found[name].shape[1] for name in STAGES} == STAGES
+
+
+def test_parameters(network: I3D) -> None:
+    logits = 1024 * 400 + 400
+    assert sum(p.numel() for p in network.parameters()) == PARAMETERS - logits == 12_287_264
 
 
 @pytest.mark.parametrize(
