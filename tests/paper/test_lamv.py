@@ -1,14 +1,15 @@
-"""LAMV overfits a tiny set on which TMK fails, and its loss is the one it states."""
+"""LAMV overfits a tiny set on which TMK fails; its scores, loss and training are those of formulas written out here."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from drawn_triplets import PartsOfVideos
@@ -16,6 +17,11 @@ from visil.errors import UsageError
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.lamv import LAMV, LamvTraining
 from visil.paper.baselines.tmk import TMK, Normalisation
+from visil.paper.baselines.triplets import Drawn
+
+Array = NDArray[np.float64]
+Video = tuple[Array, Array]
+"""Vectors [T, C] and times [T]."""
 
 TINY = LamvTraining(steps=60, batch=16, rate=0.2, margin=0.2)
 
@@ -63,37 +69,181 @@ def test_it_overfits_a_tiny_set(normalisation: Normalisation) -> None:
     assert system.align(query, target)[0] == pytest.approx(8, abs=TINY.tolerance)
 
 
-@pytest.mark.parametrize("normalisation", get_args(Normalisation))
-def test_the_loss_is_that_of_the_docstring(normalisation: Normalisation) -> None:
-    """By the descriptions of TMK, which has tests of its own, shift by shift."""
-    videos = alike(3, frames=12)
-    setting = LamvTraining(margin=0.3, tolerance=2.0)
-    options: dict[str, Any] = {"frequencies": 5, "beta": 4.0, "step": 1.0, "normalisation": normalisation}
-    system, plain = LAMV((20.0, 33.0), training=setting, **options), TMK((20.0, 33.0), **options)
-    source = PartsOfVideos(videos)
-    drawn = [source.draw() for _ in range(5)]
-    drawn[2] = replace(drawn[2], shift=None)
+# The formulas of LAMV, frame by frame in float64, with nothing of ours: the score of its published layer, and the loss.
+PERIODS = (17.0, 29.0)
+M = 5
+STEP = 0.5
+MARGIN = 0.8
+TOLERANCE = 2.0
+SMALL = LamvTraining(steps=3, batch=4, rate=0.05, margin=MARGIN, tolerance=TOLERANCE)
 
-    def kernels(first: Tensor, second: Tensor) -> tuple[list[float], list[float]]:
-        a, b = (
-            plain.describe(VideoFeatures(v, torch.arange(len(v), dtype=torch.float64)))
-            for v in (first, second)
-        )
-        shifts = np.arange(b.start - a.end, b.end - a.start + 0.5)
-        norm = [float(plain.kernel(x, x, torch.zeros(1))[0]) ** 0.5 for x in (a, b)]
-        return shifts.tolist(), (plain.kernel(a, b, torch.from_numpy(shifts)) / (norm[0] * norm[1])).tolist()
 
+def rows_by_hand(x: Array, times: Array, a: Array, how: Normalisation) -> Array:
+    """[periods, sines then cosines, C] of the published layer: weighted by the roots of the coefficients."""
+    found = np.zeros((len(PERIODS), 2 * M, x.shape[1]))
+    for p, period in enumerate(PERIODS):
+        for n in range(M):
+            for vector, time in zip(x, times, strict=True):
+                found[p, n] += vector * np.sin(2 * np.pi * n * time / period)
+                found[p, M + n] += vector * np.cos(2 * np.pi * n * time / period)
+    if how.startswith("feat"):
+        found /= np.sqrt((found**2).sum(axis=2, keepdims=True) + 1e-8)
+    found *= np.sqrt(np.concatenate([a, a], axis=1))[:, :, None]
+    if how.endswith("freq"):
+        found /= np.sqrt((found**2).sum(axis=1, keepdims=True) + 1e-8)
+    return found
+
+
+def kernel_by_hand(x: Array, y: Array, shift: float) -> float:
+    """What is seen at a time of the first is sought that much later in the second."""
+    total = 0.0
+    for p, period in enumerate(PERIODS):
+        for n in range(M):
+            sine, cosine = np.sin(2 * np.pi * n * shift / period), np.cos(2 * np.pi * n * shift / period)
+            total += float(x[p, n] @ (y[p, n] * cosine - y[p, M + n] * sine))
+            total += float(x[p, M + n] @ (y[p, M + n] * cosine + y[p, n] * sine))
+    return total
+
+
+class PairByHand:
+    """K̂ of two videos, each vectors and times, and the shifts at which they overlap."""
+
+    def __init__(self, x: Video, y: Video, a: Array, how: Normalisation) -> None:
+        self.x, self.y = rows_by_hand(*x, a, how), rows_by_hand(*y, a, how)
+        self.norm = np.sqrt(kernel_by_hand(self.x, self.x, 0) * kernel_by_hand(self.y, self.y, 0))
+        first = int(np.floor((y[1][0] - x[1][-1]) / STEP))
+        last = int(np.ceil((y[1][-1] - x[1][0]) / STEP))
+        self.shifts = [STEP * number for number in range(first, last + 1)]
+
+    def __call__(self, shift: float) -> float:
+        return kernel_by_hand(self.x, self.y, shift) / self.norm
+
+    def best(self) -> float:
+        return max(self(shift) for shift in self.shifts)
+
+
+def loss_by_hand(drawn: Sequence[Drawn], a: Array, how: Normalisation) -> float:
+    """A hinge on how alike the videos are, and one on whether the shift is right, where it is known."""
     total = 0.0
     for one in drawn:
-        shifts, values = kernels(one.anchor, one.positive)
-        mistaken = max(kernels(one.anchor, one.negative)[1])
-        right = max(values)
+        parts: list[Video] = [
+            (part[:, 0].numpy(), one.step * np.arange(len(part), dtype=np.float64))
+            for part in (one.anchor, one.positive, one.negative)
+        ]
+        anchor, positive, negative = parts
+        pair = PairByHand(anchor, positive, a, how)
+        right = pair.best() if one.shift is None else pair(one.shift)
+        total += max(0.0, MARGIN + PairByHand(anchor, negative, a, how).best() - right)
         if one.shift is not None:
-            right = values[shifts.index(one.shift)]
-            wrong = max(v for s, v in zip(shifts, values, strict=True) if abs(s - one.shift) > 2)
-            total += max(0.0, 0.3 + wrong - right)
-        total += max(0.0, 0.3 + mistaken - right)
-    assert float(system.loss(drawn)) == pytest.approx(total / 5, abs=1e-5)
+            wrong = [pair(shift) for shift in pair.shifts if abs(shift - one.shift) > TOLERANCE]
+            total += max([0.0, *(MARGIN + value - right for value in wrong)])
+    return total / len(drawn)
+
+
+def slopes_by_hand(drawn: Sequence[Drawn], a: Array, how: Normalisation) -> Array:
+    """Of the loss by each coefficient, as central differences."""
+    found = np.empty_like(a)
+    for place in np.ndindex(a.shape):
+        by = np.zeros_like(a)
+        by[place] = 1e-5 * a[place]
+        found[place] = (loss_by_hand(drawn, a + by, how) - loss_by_hand(drawn, a - by, how)) / (2 * by[place])
+    return found
+
+
+def some_triplets(seed: int) -> list[Drawn]:
+    """Shifts on the grid and off it, not known, and none that is wrong; frames a second and 0.7 seconds apart."""
+    rng = np.random.default_rng(seed)
+
+    def video(frames: int) -> Tensor:
+        return torch.from_numpy(rng.normal(size=(frames, 1, 6)))
+
+    drawn = []
+    for shift, frames in ((-2.0, (7, 4, 5)), (None, (5, 6, 3)), (1.0, (1, 2, 4)), (-1.3, (6, 4, 5))):
+        anchor, positive, negative = map(video, frames)
+        start = round(-(shift or 0))
+        shared = anchor[start : start + len(positive)] if start >= 0 else anchor
+        positive[: len(shared)] = shared + 0.4 * positive[: len(shared)]
+        drawn.append(Drawn(anchor, positive, negative, shift=shift, step=0.7 if shift == -1.3 else 1.0))
+    return drawn
+
+
+class Listed:
+    """Triplets in the order of a list."""
+
+    def __init__(self, drawn: Sequence[Drawn]) -> None:
+        self._drawn = iter(drawn)
+
+    def draw(self) -> Drawn:
+        return next(self._drawn)
+
+
+def some_coefficients(seed: int) -> Array:
+    return np.random.default_rng(seed).uniform(0.05, 1, (len(PERIODS), M))
+
+
+def small(how: Normalisation) -> LAMV:
+    return LAMV(PERIODS, frequencies=M, beta=2.0, step=STEP, normalisation=how, training=SMALL)
+
+
+@pytest.mark.parametrize("how", get_args(Normalisation))
+def test_scores_are_those_of_the_formula(how: Normalisation) -> None:
+    rng, a, system = np.random.default_rng(8), some_coefficients(8), small(how)
+    system.restore({"coefficients": torch.from_numpy(a)})
+    videos = [(rng.normal(size=(n, 6)), np.cumsum(rng.uniform(0.3, 2, n))) for n in (6, 1, 4, 9)]
+    described = [
+        system.describe(VideoFeatures(torch.from_numpy(x)[:, None], torch.from_numpy(t))) for x, t in videos
+    ]
+    for query, x in zip(described, videos, strict=True):
+        pairs = [PairByHand(x, y, a, how) for y in videos]
+        np.testing.assert_allclose(
+            system.scores(query, described), [pair.best() for pair in pairs], rtol=1e-9
+        )
+        for target, pair in zip(described, pairs, strict=True):
+            assert system.align(query, target)[0] == max(pair.shifts, key=pair)
+
+
+@pytest.mark.parametrize("how", get_args(Normalisation))
+def test_the_loss_is_that_of_the_formula(how: Normalisation) -> None:
+    system = small(how)
+    a = system.coefficients.numpy()
+    found, expected = np.empty((20, 4)), np.empty((20, 4))
+    for seed in range(20):
+        for number, one in enumerate(some_triplets(seed)):
+            found[seed, number], expected[seed, number] = system.loss([one]), loss_by_hand([one], a, how)
+        assert float(system.loss(some_triplets(seed))) == pytest.approx(expected[seed].mean(), rel=1e-9)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert (expected > 0).mean() > 0.7
+    assert (expected == 0).any()
+
+
+@pytest.mark.parametrize("how", get_args(Normalisation))
+def test_the_slopes_of_the_loss_are_those_of_the_formula(how: Normalisation) -> None:
+    drawn, a, system = some_triplets(1), some_coefficients(1), small(how)
+    system.coefficients = torch.from_numpy(a).requires_grad_()
+    (slopes,) = torch.autograd.grad(system.loss(drawn), system.coefficients)
+    expected = slopes_by_hand(drawn, a, how)
+    assert np.abs(expected).min() > 1e-4
+    np.testing.assert_allclose(slopes.numpy(), expected, rtol=1e-6)
+
+
+def test_training_goes_where_the_slopes_of_the_formula_say() -> None:
+    """Three steps of Adam on logarithms, by differences of the formula; only proportions count."""
+    batches = [some_triplets(seed) for seed in (4, 5, 6)]
+    system = small("feat_freq")
+    first = system.coefficients.numpy().copy()
+    logarithms, mean, square = np.log(first), np.zeros_like(first), np.zeros_like(first)
+    losses = []
+    for step, drawn in enumerate(batches, start=1):
+        a = np.exp(logarithms)
+        losses.append(loss_by_hand(drawn, a, "feat_freq"))
+        slopes = a * slopes_by_hand(drawn, a, "feat_freq")
+        mean, square = 0.9 * mean + 0.1 * slopes, 0.999 * square + 0.001 * slopes**2
+        rate = SMALL.rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        logarithms -= rate * mean / np.sqrt(square)
+    system.learn([], triplets=Listed([one for drawn in batches for one in drawn]))
+    assert system.losses_ == pytest.approx(losses, rel=1e-6)
+    learned = np.exp(logarithms)
+    np.testing.assert_allclose(system.coefficients, learned * (len(PERIODS) / learned.sum()), rtol=1e-5)
 
 
 def test_unlearned_it_is_tmk_and_learning_is_repeatable() -> None:

@@ -133,7 +133,7 @@ class LAMV(TMK):
                 f"expected one vector for each frame, got {videos[0].shape[1]}: read imac features"
             )
         found = [
-            self.raw_sums(video[:, 0].cpu(), d.step * torch.arange(len(video)))
+            self.raw_sums(video[:, 0].cpu(), d.step * torch.arange(len(video), dtype=torch.float64))
             for video, d in zip(videos, drawn, strict=True)
         ]
         return normalised(torch.stack(found), self.coefficients, self.normalisation)

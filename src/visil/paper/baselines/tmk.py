@@ -155,7 +155,8 @@ class TMK(ComparedSystem[KernelDescription]):
         for start in range(0, len(targets), BATCH):
             some = targets[start : start + BATCH]
             shifts, overlap = self.shifts(query, some)
-            norms = self._norm(query) * torch.tensor([self._norm(target) for target in some])
+            own = torch.tensor([self._norm(target) for target in some], dtype=torch.float64)
+            norms = self._norm(query) * own
             values = self.weighed(products(query, some), shifts) / norms.to(shifts)[:, None]
             highest, places = values.masked_fill(~overlap, -torch.inf).max(dim=1)
             scores[start : start + BATCH] = highest.cpu().numpy()
