@@ -31,6 +31,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.parent.mkdir()
     path.touch()
     monkeypatch.setenv("VISIL_CONFIG", os.fspath(path))
+    monkeypatch.delenv("VISIL_EMBEDDING")
     return path
 
 

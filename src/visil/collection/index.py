@@ -25,7 +25,7 @@ from visil.collection.queries import answered, check_confidence, features_of, he
 from visil.collection.selection import Selection
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.shards.parts import ShardedParts
-from visil.collection.state import IndexInfo
+from visil.collection.state import EMBEDDED_IN, IndexInfo
 from visil.errors import IndexFolderError, ModelError, UsageError, VisilError
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ class Index:
             seconds / 3600,
             self.parts.bytes(),
             self.catalogue.failures(),
-            self.catalogue.fact("embedding"),
+            ", ".join(name for name, fact in EMBEDDED_IN.items() if self.catalogue.fact(fact)) or None,
         )
 
     def verify(

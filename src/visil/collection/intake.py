@@ -21,6 +21,7 @@ from visil.collection.feature_writer import FeatureWriter
 from visil.collection.identity import Stamp, stamp_of
 from visil.collection.parts import Parts
 from visil.collection.selection import EVERYTHING, Selection
+from visil.collection.state import EMBEDDED_IN
 from visil.errors import IndexFolderError, VideoError, printable
 from visil.video import VideoInfo, declared_seconds
 
@@ -236,13 +237,11 @@ class Intake:
         self._tell(None)
 
     def was_embedded_in(self, arithmetic: str) -> None:
-        """Record what a video of this run went through the backbone in, beside those that were before."""
+        """Record what a video of this run went through the backbone in."""
         if self._embedded_in != arithmetic:
             self._embedded_in = arithmetic
-            known = self._catalogue.fact("embedding")
-            kinds = sorted({arithmetic, *(known.split(", ") if known else ())})
-            if ", ".join(kinds) != known:
-                self._catalogue.set_fact("embedding", ", ".join(kinds))
+            if self._catalogue.fact(EMBEDDED_IN[arithmetic]) is None:
+                self._catalogue.set_fact(EMBEDDED_IN[arithmetic], "yes")
 
     def finish(self, job: Job, facts: Facts) -> None:
         """A video whose features are sealed: put it into the collection, unless its file has changed."""

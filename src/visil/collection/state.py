@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from visil.model.code_kinds import Codes
 
 
+EMBEDDED_IN = {name: f"embedded in {name}" for name in ("bf16", "fp16", "fp32")}
+"""Facts of a catalogue, one for each arithmetic that videos went through the backbone in: writers at the same time may
+use several."""
+
+
 @dataclass(frozen=True)
 class IndexInfo:
     """The state of a collection."""

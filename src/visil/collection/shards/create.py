@@ -15,7 +15,7 @@ from visil.collection.remote_objects import is_url
 from visil.collection.shards import manifest as manifests
 from visil.collection.shards.manifest import MOST, Manifest, ShardEntry, home
 from visil.collection.shards.members import check_alike
-from visil.collection.state import PartFacts
+from visil.collection.state import EMBEDDED_IN, PartFacts
 from visil.errors import IndexFolderError, UsageError, os_reason
 from visil.model.code_kinds import Codes, checked
 
@@ -157,7 +157,7 @@ def _opened(location: str) -> Part:
 
 
 def _facts(shard: Part) -> dict[str, str]:
-    facts = {key: shard.catalogue.fact(key) for key in FACTS}
+    facts = {key: shard.catalogue.fact(key) for key in (*FACTS, *EMBEDDED_IN.values())}
     known = shard.facts()
     if known.codes is not None:
         facts["codes"] = known.codes
@@ -174,6 +174,7 @@ def _agreed(folder: Path, manifest: Manifest, shards: Sequence[Part]) -> Manifes
             facts |= {key: value for key, value in known.items() if key != "codes"}
         if "codes" in known:
             facts.setdefault("codes", known["codes"])
+        facts |= {key: value for key, value in known.items() if key in EMBEDDED_IN.values()}
         states.append(shard.facts())
     manifest = replace(manifest, facts=facts)
     check_alike(folder, manifest, states)
