@@ -1,6 +1,7 @@
 """How fast each stage is: decode, backbones, one pair of videos, and a whole `visil compare`.
 
     python benchmarks/speed.py
+    python benchmarks/speed.py --write FOLDER    # 14 files of 720p, 45 s each, and nothing else
 
 Ratios are measured side by side in one run; absolute figures belong to the machine named in the result.
 """
@@ -154,9 +155,16 @@ def command(folder: Path, length: int = 60) -> dict[str, object]:
 
 def main() -> None:
     """Measure everything and keep it."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    )
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="only write files to measure others by")
+    folder = parser.parse_args().write
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for seed in range(14):
+            write_720p(folder / f"{seed:02}.mp4", 45, seed)
+        return
     with tempfile.TemporaryDirectory() as name:
         video = Path(name) / "decode.mp4"
         write_720p(video, 20, seed=7)
