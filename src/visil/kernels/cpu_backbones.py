@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from visil.kernels.cores import on_all_cores
 from visil.kernels.cpu_convolution import Activation, convolved
-from visil.model.backbones.efficientnet_lite import EfficientNetLite, InvertedResidual, same_padding
+from visil.model.backbones.efficientnet_lite import EfficientNetLite, same_padding
 from visil.model.backbones.folding import folded
 from visil.model.backbones.resnet import Bottleneck, ResNet50
 
@@ -73,19 +73,18 @@ def _efficientnet(exact: nn.Module, network: nn.Module, images: Tensor, last: in
     """The stem and the first block by ``exact``, the rest by ``network``."""
     assert isinstance(exact, EfficientNetLite)
     assert isinstance(network, EfficientNetLite)
-    x = _same(exact._conv_stem, images, "relu6")
+    x = _same(exact.stem, images, "relu6")
     outputs: list[Tensor] = []
-    for i, block in enumerate([*exact._blocks[:1], *network._blocks[1:]]):
-        assert isinstance(block, InvertedResidual)
-        x = x.to(block._project_conv.weight.dtype)
-        y = _same(block._expand_conv, x, "relu6") if block.expands else x
-        y = _same(block._project_conv, _same(block._depthwise_conv, y, "relu6"), "none")
+    for i, block in enumerate([*exact.blocks[:1], *network.blocks[1:]]):
+        x = x.to(block.project.weight.dtype)
+        y = _same(block.expand, x, "relu6") if block.expands else x
+        y = _same(block.project, _same(block.depthwise, y, "relu6"), "none")
         x = y.add_(x) if block.shortcut else y
         if i in network.stage_ends:
             outputs.append(x)
             if len(outputs) > last:
                 return outputs
-    return [*outputs, _same(network._conv_head, x, "relu6")]
+    return [*outputs, _same(network.head, x, "relu6")]
 
 
 def _same(layer: nn.Conv2d, x: Tensor, activation: Activation) -> Tensor:

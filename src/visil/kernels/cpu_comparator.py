@@ -21,22 +21,19 @@ from torch import Tensor, nn
 from visil.kernels.cpu_convolution import convolved
 from visil.kernels.packing import slices
 from visil.kernels.precision import Arithmetic, measured
-from visil.model.comparator import Comparator, Window
+from visil.model.comparator import Comparator, Window, padded
 
 PASS_COLUMNS = 1024
 """Columns that go through the layers together, times 128 rows: 16 MB of activations in bfloat16."""
 
 
-class FastComparator(Comparator):
-    """A copy of a comparator for inference on a processor; ``forward`` and ``tile`` as before.
+class FastComparator:
+    """A comparator's layers, copied for inference on a processor.
 
     In bfloat16, sums inside a layer and all of the last one are float32.
     """
 
     def __init__(self, comparator: Comparator, arithmetic: Arithmetic) -> None:
-        nn.Module.__init__(
-            self
-        )  # a comparator's own would draw weights at random, and move everyone's generator
         self.padding = comparator.padding
         self.conv1, self.conv2 = deepcopy(comparator.conv1), deepcopy(comparator.conv2)
         self.conv3, self.fconv = deepcopy(comparator.conv3), deepcopy(comparator.fconv)
@@ -45,16 +42,21 @@ class FastComparator(Comparator):
         dtype = torch.bfloat16 if half and first.dtype == torch.float32 else first.dtype
         for layer in (self.conv1, self.conv2, self.conv3):
             layer.to(dtype=dtype, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.fconv.to(first.dtype)
         self.dtype = dtype
-        for parameter in self.parameters():
-            parameter.requires_grad_(False)
+        for layer in (self.conv1, self.conv2, self.conv3, self.fconv):
+            layer.requires_grad_(False)
 
-    def _layers(self, x: Tensor, rows: Window, columns: Window) -> Tensor:
-        x = x.to(self.dtype)
-        x = _halved(_layer(self.conv1, self._pad(x, rows.pads[0], columns.pads[0])))
-        x = _halved(_layer(self.conv2, self._pad(x, rows.pads[1], columns.pads[1])))
-        return self._last(_layer(self.conv3, self._pad(x, rows.pads[2], columns.pads[2])))
+    def whole(self, frame_matrix: Tensor) -> Tensor:
+        """As :meth:`Comparator.forward`, of one S_f [X, Y]."""
+        rows, columns = frame_matrix.shape
+        return self.tile(frame_matrix, Window.whole(rows), Window.whole(columns))
+
+    def tile(self, frames: Tensor, rows: Window, columns: Window) -> Tensor:
+        """As :meth:`Comparator.tile`."""
+        x = frames[None, None].to(self.dtype)
+        x = _halved(_layer(self.conv1, padded(x, 0, rows, columns, self.padding)))
+        x = _halved(_layer(self.conv2, padded(x, 1, rows, columns, self.padding)))
+        return self._last(_layer(self.conv3, padded(x, 2, rows, columns, self.padding)))[0]
 
     def _last(self, x: Tensor) -> Tensor:
         """The 1×1 convolution, [B, 128, H, W] to [B, H, W], as a product with one vector."""

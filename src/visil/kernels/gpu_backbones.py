@@ -133,7 +133,7 @@ class FusedEfficientNetLite(nn.Module):
         self.last = last
         self.network = folded(network).to(dtype=dtype)
         self.channels = network.channels
-        self.taps = nn.ParameterList(_taps(block._depthwise_conv) for block in _blocks(self.network))
+        self.taps = nn.ParameterList(_taps(block.depthwise) for block in self.network.blocks)
 
     def preprocess(self, frames: Tensor) -> Tensor:
         """As :meth:`EfficientNetLite.preprocess`."""
@@ -142,20 +142,16 @@ class FusedEfficientNetLite(nn.Module):
     def stages(self, images: Tensor) -> list[Tensor]:
         """As :meth:`EfficientNetLite.stages`, up to stage ``last``."""
         network = self.network
-        x = F.relu6(network._conv_stem(images))
+        x = F.relu6(network.stem(images))
         outputs = []
-        for i, (block, taps) in enumerate(zip(_blocks(network), self.taps, strict=True)):
+        for i, (block, taps) in enumerate(zip(network.blocks, self.taps, strict=True)):
             x = _inverted_residual(block, taps, x)
             if i in network.stage_ends:
                 outputs.append(x)
                 if len(outputs) > self.last:
                     return outputs
-        outputs.append(convolved_relu(network._conv_head, x).clamp_(max=6.0))
+        outputs.append(convolved_relu(network.head, x).clamp_(max=6.0))
         return outputs
-
-
-def _blocks(network: EfficientNetLite) -> list[InvertedResidual]:
-    return [block for block in network._blocks if isinstance(block, InvertedResidual)]
 
 
 def _taps(conv: SameConv2d) -> nn.Parameter:
@@ -165,12 +161,12 @@ def _taps(conv: SameConv2d) -> nn.Parameter:
 
 
 def _inverted_residual(block: InvertedResidual, taps: Tensor, x: Tensor) -> Tensor:
-    y = convolved_relu(block._expand_conv, x) if block.expands else x
-    conv = block._depthwise_conv
+    y = convolved_relu(block.expand, x) if block.expands else x
+    conv = block.depthwise
     (kernel, _), (stride, _) = conv.kernel_size, conv.stride
     pads = [same_padding(size, kernel, stride)[0] for size in y.shape[-2:]]
     rows, columns = (-(-size // stride) for size in y.shape[-2:])
     assert conv.bias is not None  # the batch norm's, folded
     y = depthwise_relu6(y, taps, conv.bias, kernel, stride, (pads[0], pads[1]), (rows, columns))
-    y = block._project_conv(y)
+    y = block.project(y)
     return y.add_(x) if block.shortcut else y

@@ -65,7 +65,8 @@ class TorchEngine:
         output, network = frames, self._network(frames)
         if network is not None:
             # Repeating a video's frames repeats its rows or columns of S_f.
-            output = hard_tanh(network(repeated(repeated(frames, network), network, dim=1)))
+            comparator = self.formula.comparator
+            output = hard_tanh(network.whole(repeated(repeated(frames, comparator), comparator, dim=1)))
         return pooled(output, self.formula), output
 
     def pair(
@@ -100,7 +101,7 @@ class TorchEngine:
         if network is None:
             joined = Joined(targets)
             return pooled_spans(self._matrix(query, joined).full(), joined.spans, self.formula)
-        targets = [repeated(target, network) for target in targets]
+        targets = [repeated(target, self.formula.comparator) for target in targets]
         lengths = [len(target) for target in targets]
         together = self._matrix(query, Joined(targets)).full()
         found = []
@@ -137,7 +138,7 @@ class TorchEngine:
 @torch.inference_mode()
 def score_pair(
     matrix: FrameMatrix,
-    comparator: Comparator | None,
+    comparator: Comparator | FastComparator | None,
     *,
     on_frames: OnRows | None = None,
     on_output: OnRows | None = None,

@@ -57,14 +57,16 @@ class Comparator(nn.Module):
         return output[0]
 
     def _layers(self, x: Tensor, rows: Window, columns: Window) -> Tensor:
-        x = F.max_pool2d(F.relu(self.conv1(self._pad(x, rows.pads[0], columns.pads[0]))), 2)
-        x = F.max_pool2d(F.relu(self.conv2(self._pad(x, rows.pads[1], columns.pads[1]))), 2)
-        x = F.relu(self.conv3(self._pad(x, rows.pads[2], columns.pads[2])))
+        x = F.max_pool2d(F.relu(self.conv1(padded(x, 0, rows, columns, self.padding))), 2)
+        x = F.max_pool2d(F.relu(self.conv2(padded(x, 1, rows, columns, self.padding))), 2)
+        x = F.relu(self.conv3(padded(x, 2, rows, columns, self.padding)))
         return self.fconv(x)[:, 0]
 
-    def _pad(self, x: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Tensor:
-        mode = "replicate" if self.padding == "replicate" else "constant"
-        return F.pad(x, (*columns, *rows), mode=mode)
+
+def padded(x: Tensor, layer: int, rows: Window, columns: Window, padding: Padding) -> Tensor:
+    """What one of the three layers reads of a tile: with padding where the tile lies at the matrix's border."""
+    mode = "replicate" if padding == "replicate" else "constant"
+    return F.pad(x, (*columns.pads[layer], *rows.pads[layer]), mode=mode)
 
 
 def repeated(vectors: Tensor, comparator: Comparator | None, dim: int = 0) -> Tensor:

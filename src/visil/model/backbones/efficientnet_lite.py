@@ -64,6 +64,21 @@ class InvertedResidual(nn.Module):
         self._bn2 = _batch_norm(channels_out)
         self.shortcut = stride == 1 and channels_in == channels_out
 
+    @property
+    def expand(self) -> SameConv2d:
+        """The 1×1 convolution that widens; only where the block ``expands``."""
+        return self._expand_conv
+
+    @property
+    def depthwise(self) -> SameConv2d:
+        """The convolution of each channel by itself."""
+        return self._depthwise_conv
+
+    @property
+    def project(self) -> SameConv2d:
+        """The 1×1 convolution that narrows again, with no activation after it."""
+        return self._project_conv
+
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, H, W] to [B, C', H/stride, W/stride]."""
         y = F.relu6(normed(self._expand_conv, self._bn0, x)) if self.expands else x
@@ -100,6 +115,21 @@ class EfficientNetLite(nn.Module):
         self._conv_head = SameConv2d(channels_in, 1280, 1)
         self._bn1 = _batch_norm(1280)
         self.channels: tuple[int, ...] = (*(blocks[end]._bn2.num_features for end in ends), 1280)
+
+    @property
+    def stem(self) -> SameConv2d:
+        """The first convolution."""
+        return self._conv_stem
+
+    @property
+    def blocks(self) -> list[InvertedResidual]:
+        """All blocks, first to last; ``stage_ends`` counts them."""
+        return [block for block in self._blocks if isinstance(block, InvertedResidual)]
+
+    @property
+    def head(self) -> SameConv2d:
+        """The last convolution."""
+        return self._conv_head
 
     def preprocess(self, frames: Tensor) -> Tensor:
         """RGB uint8 [B, H, W, 3] to [B, 3, H, W] in about [-1, 1]."""
