@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from visil import ours
 from visil.errors import VisilError
@@ -49,6 +49,11 @@ ENVIRONMENT = {
 
 NEUTRAL = os.path.abspath(os.sep)
 """Where our processes are started: nobody puts modules there."""
+
+APART: dict[str, Any] = {"cwd": NEUTRAL, "start_new_session": True}
+"""For ``Popen``: neither this process's working folder nor Ctrl-C is for the new one; who starts it ends it."""
+if sys.platform == "win32":
+    APART = {"cwd": NEUTRAL, "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
 
 PATHS = ("VISIL_CACHE", "VISIL_CONFIG", "XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME")
 """Variables that name a file or folder, perhaps from where the command was run."""

@@ -10,8 +10,7 @@ from pathlib import Path
 from visil.collection.decided import Decision, decided, must_stay
 from visil.collection.duplicates import Group
 from visil.collection.plan import Action, PlannedFile
-from visil.collection.plan_file import PlanRow, read_plan, rows_of, write_plan
-from visil.collection.plan_script import script
+from visil.collection.plan_file import PlanRow, read_plan, rows_of, script, write_plan
 from visil.collection.presence import HeldFile
 
 from .test_plan import advice, held, nothing_is_lost, pair, same_footage, video

@@ -12,10 +12,9 @@ import pytest
 from synthetic import moving_scene, write_video
 from visil.errors import UsageError
 from visil.matching.localize import Segment
-from visil.report.edl import timecode
 from visil.report.exports import COLUMNS, check_export, export
 from visil.report.relations import Relation
-from visil.report.srt import stamp
+from visil.report.timelines import stamp, timecode
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from visil.errors import UsageError
 from visil.web import callers
 from visil.web.access import AccessStore
 from visil.web.callers import Tokens, network_of, new_session
+from visil.web.guard import OPEN, role_needed
 from visil.web.problems import Problem
-from visil.web.roles import OPEN, role_needed
 from visil.web.settings import settle
 from visil.web.tokens import Token, read_tokens
 

@@ -35,7 +35,14 @@ from visil.cli.verbosity import logged_to_console
 from visil.errors import VisilError
 from visil.heap import bound_arenas
 from visil.ours import be_ours
-from visil.waiting import wait_asleep
+
+ASLEEP = {
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "OPENBLAS_THREAD_TIMEOUT": "4",  # the logarithm of the cycles; the least there is
+}
+"""Read once by OpenMP and OpenBLAS, when they are loaded, by our worker processes too: their threads go on looking for
+work for some time when they have none, and with sixteen of them a command that computes for a tenth of a second kept
+all cores busy for its whole life."""
 
 app = Commands(
     name="visil",
@@ -84,7 +91,8 @@ def _root(
 ) -> None:
     """Options of every command."""
     bound_arenas()
-    wait_asleep()
+    for name, value in ASLEEP.items():  # what the user says holds
+        os.environ.setdefault(name, value)
 
 
 def main() -> NoReturn:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from visil.cli.early_gpu import wake_gpu
 from visil.cli.options import (
     DEVICE_VARIABLE,
     AsJson,
@@ -31,7 +32,6 @@ from visil.cli.output import (
 from visil.cli.output_files import check_folder
 from visil.cli.progress import frame_counter, video_progress
 from visil.cli.verbosity import is_quiet
-from visil.early_gpu import wake_gpu
 from visil.errors import UsageError, VideoError, printable
 
 if TYPE_CHECKING:

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from visil.errors import UsageError, printable
 from visil.files import replacing
-from visil.report.edl import edl
 from visil.report.relations import Relation, by_query
-from visil.report.srt import srt
-from visil.report.timeline import timelines
+from visil.report.timelines import edl, srt, timelines
 
 COLUMNS = (
     *("query", "target", "verdict", "confidence", "score"),

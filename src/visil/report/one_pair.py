@@ -15,11 +15,11 @@ from visil.collection.identity import stamp_of
 from visil.files import replacing
 from visil.matching.localize import Segment
 from visil.plots.times import duration, span
-from visil.report.edl import timecode
 from visil.report.footage import FileFootage, FramesAt
 from visil.report.page import FOOT, facts, head
 from visil.report.pair import CARD, Numbered, longest, pair_html, percent, strip_html, text
 from visil.report.relations import USUAL_RATE
+from visil.report.timelines import timecode
 from visil.video import VideoInfo, frames_at, probe
 
 if TYPE_CHECKING:

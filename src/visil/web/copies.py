@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from visil.web.ask import ask
 from visil.web.engine import EngineLink
+from visil.web.jobs import ask
 from visil.web.settings import GIB
 
 MOST_BYTES = GIB

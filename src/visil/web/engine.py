@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.errors import VisilError
-from visil.processes import environment, lasting, python
-from visil.web.child import APART
+from visil.processes import APART, environment, lasting, python
 from visil.web.decoder import own_output
 from visil.web.settings import MIB, Limits
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
@@ -11,8 +12,8 @@ from urllib.parse import urlsplit
 from visil.web.access import AccessStore
 from visil.web.callers import COOKIE, Caller, Tokens
 from visil.web.problems import Problem
-from visil.web.roles import OPEN, role_needed, starts_work
 from visil.web.settings import Settings, is_loopback
+from visil.web.tokens import Role
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,6 +39,18 @@ PASSED_ON = ("x-forwarded-for", "forwarded")
 LOOKS = ("GET", "HEAD", "OPTIONS")
 LOCAL = "local"
 """What a caller is called where there are no tokens."""
+
+OPEN = {"/api/session", "/api/login", "/api/logout"}
+"""Calls that need no token: they say whether one is needed, take it, and give it back."""
+
+CHANGES_NOTHING = re.compile(r"POST /api/(search|batches|compare|uploads)|DELETE /api/(uploads|jobs)/[^/]+")
+"""They start work, and change nothing in the collection."""
+
+ADMIN = re.compile(
+    r"GET /api/audit"
+    r"|POST /api/add|DELETE /api/videos/[^/]+|POST /api/videos/(remove|retry)|POST /api/uploads/[^/]+/add"
+    r"|POST /api/banks|(PUT|PATCH|DELETE) /api/banks/[^/]+"
+)
 
 
 class Guard:
@@ -194,3 +207,18 @@ def _sane(address: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def role_needed(method: str, path: str) -> Role:
+    """The least role for a call under ``/api/``, other than :data:`OPEN` ones."""
+    call = f"{method} {path}"
+    if ADMIN.fullmatch(call):
+        return "admin"
+    if method in ("GET", "HEAD", "OPTIONS") or CHANGES_NOTHING.fullmatch(call):
+        return "reader"
+    return "reviewer"
+
+
+def starts_work(method: str, path: str) -> bool:
+    """Whether a call only starts work: of programs that are no browsers, it needs no header of ours."""
+    return method == "POST" and CHANGES_NOTHING.fullmatch(f"{method} {path}") is not None

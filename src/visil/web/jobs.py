@@ -266,3 +266,13 @@ def as_dict(job: Job) -> dict[str, Any]:
         "error": job.error,
         "caller": job.caller,
     }
+
+
+async def ask(engine: EngineLink, request: dict[str, Any]) -> None:
+    """Have an engine do short work that is no job: the caller waits for it; a problem where it cannot be done."""
+    try:
+        await engine.ask(request, lambda _: None)
+    except EngineFailed as error:
+        raise Problem(422, str(error)) from error
+    except EngineCancelled as error:
+        raise Problem(409, "This was stopped before it was done.") from error

@@ -8,8 +8,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from visil.web.callers import COOKIE
+from visil.web.guard import OPEN, role_needed, starts_work
 from visil.web.problems import PROBLEM, SCHEMA
-from visil.web.roles import OPEN, role_needed, starts_work
 from visil.web.shapes_search import SearchRequest
 
 VERSION = "/api/v1/"

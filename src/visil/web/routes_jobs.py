@@ -13,8 +13,7 @@ from fastapi.responses import FileResponse, Response, StreamingResponse
 from visil.errors import UsageError
 from visil.web import shapes
 from visil.web import shapes_search as searching
-from visil.web.ask import ask
-from visil.web.jobs import as_dict
+from visil.web.jobs import as_dict, ask
 from visil.web.library import NO_VIDEO
 from visil.web.problems import RESPONSES, Problem
 from visil.web.results import with_videos

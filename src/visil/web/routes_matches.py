@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
 from visil.web import shapes
-from visil.web.ask import ask
+from visil.web.jobs import ask
 from visil.web.pictures import picture_size
 from visil.web.problems import RESPONSES, Problem
 from visil.web.ranges import send_file

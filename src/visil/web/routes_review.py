@@ -15,7 +15,7 @@ from starlette.background import BackgroundTask
 from visil.collection.plan_file import write_rows
 from visil.report.tables import write_csv
 from visil.web import shapes, shapes_review
-from visil.web.ask import ask
+from visil.web.jobs import ask
 from visil.web.problems import RESPONSES, Problem
 from visil.web.review import Reviewed, Show
 from visil.web.service import Service, caller

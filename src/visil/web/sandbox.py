@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.errors import IndexFolderError, VideoError
-from visil.processes import environment, python
+from visil.processes import APART, environment, python
 from visil.video import Frames, Sampling, VideoInfo
 from visil.video.sound import Bands
-from visil.web.child import APART
 from visil.web.settings import GIB, Limits
 
 T = TypeVar("T")

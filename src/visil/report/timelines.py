@@ -1,15 +1,73 @@
-"""Shared stretches as timelines of OpenTimelineIO: the query on one track, each target on tracks of its own."""
+"""Shared stretches as timelines that editors and players open: EDL, SRT, and OpenTimelineIO's.
+
+An edit decision list (CMX 3600) has two lines of times an event: where it is in the target (source), where in the query
+(record), in hours, minutes, seconds and frames of the query's frame rate; ``M2`` says how fast the source runs where
+the two are not equally long. Subtitles (SRT) say, while the query plays, what is seen and where else. An OTIO timeline
+has the query on one track, and each target on tracks of its own.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from visil.errors import printable
 from visil.matching.localize import Segment
+from visil.plots.times import clock
 from visil.report.relations import Media, Relation, by_query
+
+
+def edl(relations: Sequence[Relation]) -> Iterator[str]:
+    """Lines of the list; ``relations`` are those of one query, events in its order."""
+    query = relations[0].query_media
+    rate = query.rate
+    yield f"TITLE: {printable(query.name)}"
+    yield "FCM: NON-DROP FRAME"
+    events = sorted(
+        ((segment, relation) for relation in relations for segment in relation.shared),
+        key=lambda event: (event[0].query, event[1].target),
+    )
+    for number, (segment, relation) in enumerate(events, 1):
+        times = (*segment.target, *segment.query)
+        yield ""
+        yield f"{number:03}  AX       V     C        {' '.join(timecode(time, rate) for time in times)}"
+        played, lasts = (end - start for start, end in (segment.target, segment.query))
+        if abs(played - lasts) * rate >= 1 and lasts > 0:
+            speed = rate * played / lasts
+            yield f"M2   AX       {speed:05.1f}                {timecode(segment.target[0], rate)}"
+        yield f"* FROM CLIP NAME: {printable(relation.target_media.name)}"
+        yield f"* SOURCE FILE: {printable(relation.target)}"
+        yield f"* {relation.verdict.upper()} CONFIDENCE {relation.confidence:.3f} SCORE {segment.score:.3f}"
+
+
+def timecode(seconds: float, rate: float) -> str:
+    """Hours, minutes, seconds and frames; no number is dropped, so at 29.97 they run slower than a clock."""
+    whole = round(rate)
+    count, frames = divmod(round(seconds * rate), whole)
+    return f"{count // 3600:02}:{count // 60 % 60:02}:{count % 60:02}:{frames:02}"
+
+
+def srt(relations: Sequence[Relation]) -> Iterator[str]:
+    """Lines of the file; ``relations`` are those of one query, cues in its order."""
+    cues = sorted(
+        ((segment, relation) for relation in relations for segment in relation.shared),
+        key=lambda cue: (cue[0].query, cue[1].target),
+    )
+    for number, (segment, relation) in enumerate(cues, 1):
+        yield str(number)
+        yield " --> ".join(stamp(time) for time in segment.query)
+        start, end = (clock(time, tenths=True) for time in segment.target)
+        yield f"{printable(relation.target_media.name)} {start} – {end}"
+        yield f"{relation.verdict}, {relation.confidence:.1%}"
+        yield ""
+
+
+def stamp(seconds: float) -> str:
+    """A time as SubRip writes it: 00:01:02,500."""
+    whole, thousandths = divmod(round(seconds * 1000), 1000)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{thousandths:03}"
 
 
 def timelines(relations: Sequence[Relation]) -> str:
