@@ -25,7 +25,7 @@ import visil
 from answers import HALVES, _judged, _queries, read_truth
 from shared.answer_figures import figures
 from shared.results import keep
-from visil.collection.adding import Decode, decode_here, decode_keyframes
+from visil.collection.local_engine import Decode, decode_here, decode_keyframes
 from visil.compare.repeats import Repeats
 from visil.errors import FileError, VisilError
 

@@ -19,8 +19,8 @@ from typing import Any
 import visil
 from shared.results import keep, machine, write
 from visil.bench.end_to_end import share
-from visil.collection.adding import largest_first
 from visil.collection.discover import discover
+from visil.collection.local_engine import largest_first
 from visil.evaluation.evaluate import Task, evaluate_videos
 from visil.ours import be_ours
 from visil.training.cached_footage import CachedFootage

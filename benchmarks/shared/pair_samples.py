@@ -12,8 +12,8 @@ import visil
 from shared.copy_sets import embedded
 from shared.pair_truth import TrueStretch, lies_on, true_stretches
 from visil.compare import matches
-from visil.compare.closer import closer
 from visil.compare.judge import Judged, Pair
+from visil.compare.refinement import refined
 from visil.matching.calibration import Calibration
 
 OPEN = Calibration(bias=0.0, score=0.0, stretch=1.0, stretch_cap=10.0, related=0.5)
@@ -98,7 +98,7 @@ def from_cases(model: visil.ViSiL, cases: Path, split: str) -> Iterator[Sample]:
         yield _sample(pair, judged, truth, case["family"], source, "case")
         looks = model.look(query), model.look(target)
         if judged and looks[0] is not None and looks[1] is not None:
-            closely = closer(pair, judged, (looks[0], looks[1]))
+            closely = refined(pair, judged, (looks[0], looks[1]))
             yield _sample(pair, closely, truth, case["family"], source, "case")
 
 

@@ -326,10 +326,10 @@ def test_a_file_that_only_the_driver_sees(
     cluster: Cluster, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from visil.cluster import ray_extraction
-    from visil.cluster.ray_work import Look
+    from visil.cluster.ray_work import FoundFile
 
     monkeypatch.setattr(
-        ray_extraction, "looked", lambda _: Look(0, None, "does not exist", None, False, "10.0.0.7")
+        ray_extraction, "looked", lambda _: FoundFile(0, None, "does not exist", None, False, "10.0.0.7")
     )
     clip = write_video(tmp_path / "clip.mp4", moving_scene(1, 1, 6, (64, 96)), 6)
     with visil.Index(tmp_path / "new.visil", model=str(model_folder)) as index:

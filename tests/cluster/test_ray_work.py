@@ -10,7 +10,7 @@ import pytest
 
 from synthetic import moving_scene, write_video
 from visil.cluster import ray_work
-from visil.cluster.ray_work import Ended, Errand, Lost, Sampled, Unreadable, decode
+from visil.cluster.ray_work import Errand, Lost, Sampled, Unreadable, WholeVideo, decode
 from visil.video import Sampling, read_frames
 
 SAMPLING = Sampling(fps=4, resize=64, crop=64)
@@ -34,10 +34,17 @@ def test_batches_are_filled_across_videos(errands: list[Errand], monkeypatch: py
     np.testing.assert_array_equal(np.concatenate(batches), whole)
     notes = [note for row in rows for note in pickle.loads(row["notes"])]
     told = [(type(note), note.number) for note in notes]
-    assert told == [(Sampled, 0), (Ended, 0), (Unreadable, 1), (Sampled, 2), (Sampled, 2), (Ended, 2)]
+    assert told == [
+        (Sampled, 0),
+        (WholeVideo, 0),
+        (Unreadable, 1),
+        (Sampled, 2),
+        (Sampled, 2),
+        (WholeVideo, 2),
+    ]
     pieces = [(note.start, len(note.timestamps)) for note in notes if isinstance(note, Sampled)]
     assert pieces == [(0, 20), (0, 12), (12, 8)]
-    assert [note.samples for note in notes if isinstance(note, Ended)] == [20, 20]
+    assert [note.samples for note in notes if isinstance(note, WholeVideo)] == [20, 20]
 
 
 def test_a_task_that_was_begun_too_often_gives_up_all_its_videos(

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import pytest
 
 import visil
-from visil.collection import AddProgress, adding
+from visil.collection import AddProgress, local_engine
 from visil.collection.discover import discover, read_list
 from visil.collection.identity import content_id
 from visil.collection.intake import Intake
@@ -114,8 +114,8 @@ def test_a_list_file_and_standard_input(
 def test_the_second_run_decodes_nothing(
     index: visil.Index, videos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adding, "stream_frames", forbidden)
-    monkeypatch.setattr(adding, "content_id", forbidden)
+    monkeypatch.setattr(local_engine, "stream_frames", forbidden)
+    monkeypatch.setattr(local_engine, "content_id", forbidden)
     assert counts(index.add([videos, videos / "alone" / "retina.mp4"])) == (0, 8, 0)
     assert len(index) == 8
 
@@ -127,7 +127,7 @@ def test_a_moved_file_is_recognised_and_found_where_it_is_now(
     empty.add(path)
     before = empty.video(str(path))
     moved = path.rename(path.parent / "z.mp4")
-    monkeypatch.setattr(adding, "stream_frames", forbidden)
+    monkeypatch.setattr(local_engine, "stream_frames", forbidden)
     assert counts(empty.add(path.parent)) == (0, 1, 0)
     now = empty.video(str(moved))
     assert (now.id, now.path) == (before.id, str(moved))
@@ -144,7 +144,7 @@ def test_copies_cost_one_extraction(
         opened.append(path)
         return real(path, *rest, **options)
 
-    monkeypatch.setattr(adding, "stream_frames", counted)
+    monkeypatch.setattr(local_engine, "stream_frames", counted)
     copies = films("a.mp4", "b.mp4", "c.mp4", source=0)
     assert counts(empty.add(copies[:2], workers=2)) == (1, 1, 0)
     assert counts(empty.add(copies, workers=2)) == (0, 3, 0)
@@ -246,7 +246,7 @@ def test_unreadable_files_are_listed_and_tried_again_when_they_change(
     assert "3 files could not be read" in run("info", folder).out
 
     with monkeypatch.context() as patch:
-        patch.setattr(adding, "stream_frames", forbidden)
+        patch.setattr(local_engine, "stream_frames", forbidden)
         again = run("add", folder, good.parent, "--json").json
         assert (again["added"], again["unchanged"]) == (0, 1)
         assert {failure["reason"] for failure in again["failed"]} == {
@@ -296,7 +296,7 @@ def test_a_file_that_goes_or_changes_while_it_is_read(
         return stream
 
     with monkeypatch.context() as patch:
-        patch.setattr(adding, "stream_frames", disturbed)
+        patch.setattr(local_engine, "stream_frames", disturbed)
         report = empty.add([path, other], workers=1)
     assert counts(report) == (1, 0, 1)
     assert report.failed[0][0] == str(path)
@@ -335,8 +335,8 @@ def test_a_copy_does_not_suffer_from_what_befell_the_first(
             first.unlink()
         return stream
 
-    monkeypatch.setattr(adding, "content_id", hashing)
-    monkeypatch.setattr(adding, "stream_frames", disturbed)
+    monkeypatch.setattr(local_engine, "content_id", hashing)
+    monkeypatch.setattr(local_engine, "stream_frames", disturbed)
     monkeypatch.setattr(Intake, "claim", claiming)
     report = empty.add([first, copy], workers=2)
     assert counts(report) == (1, 0, 1)
@@ -351,7 +351,7 @@ def test_broken_copies_all_fail_after_one_attempt(
         path.write_text("not a film")
     assert counts(empty.add(paths, workers=2)) == (0, 0, 3)
     assert [failure.path for failure in empty.info().failed] == [str(path) for path in paths]
-    monkeypatch.setattr(adding, "stream_frames", forbidden)
+    monkeypatch.setattr(local_engine, "stream_frames", forbidden)
     assert counts(empty.add(paths)) == (0, 0, 3)
 
 
@@ -359,7 +359,7 @@ def test_a_bug_in_the_decoder_is_a_failed_file_and_no_hang(
     empty: visil.Index, films: Films, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     films("a.mp4", "b.mp4")
-    monkeypatch.setattr(adding, "stream_frames", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(local_engine, "stream_frames", lambda *_, **__: 1 / 0)
     report = empty.add(films("a.mp4", "b.mp4"))
     assert counts(report) == (0, 0, 2)
     assert "ZeroDivisionError" in report.failed[0][1]
@@ -408,7 +408,7 @@ def test_what_was_not_the_files_fault_is_tried_again(
 
     film = videos / "copies" / "cat.mp4"
     with monkeypatch.context() as patch:
-        patch.setattr(adding.AddRecipe, "read", surprised)
+        patch.setattr(local_engine.AddRecipe, "read", surprised)
         ((_, reason),) = empty.add(film).failed
     assert reason == "could not be read (ZeroDivisionError: a bug)"
     assert empty.add(film).added == 1

@@ -28,14 +28,14 @@ from .inside import candidates, part
 
 THROTTLE = """
 import os, time
-import visil.collection.adding as adding
-real, opened = adding.stream_frames, []
+from visil.collection import local_engine
+real, opened = local_engine.stream_frames, []
 def throttled(path, *rest, **options):
     opened.append(path)
     while len(opened) > {after} and not os.path.exists({gate!r}):
         time.sleep(0.02)
     return real(path, *rest, **options)
-adding.stream_frames = throttled
+local_engine.stream_frames = throttled
 """
 """Lets some videos through, and the others once a file exists."""
 

@@ -17,7 +17,7 @@ import pytest
 import visil
 from synthetic import write_video
 from visil.cli import main
-from visil.collection.adding import decode_here
+from visil.collection.local_engine import decode_here
 from visil.collection.shards.create import create
 from visil.compare.visil import ViSiL
 from visil.demo import photograph, render_scene

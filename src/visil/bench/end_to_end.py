@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from visil.bench.results import machine
-from visil.collection.adding import AddRecipe, decode_here, largest_first
 from visil.collection.discover import discover
 from visil.collection.extraction import extract
 from visil.collection.feature_writer import FeatureWriter
+from visil.collection.local_engine import AddRecipe, decode_here, largest_first
 from visil.collection.recipe import ByKind
 from visil.errors import FileError, UsageError, VideoError, VisilError
 from visil.ours import be_ours
@@ -57,7 +57,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Row:
+class MeasuredRow:
     """One measurement."""
 
     what: str
@@ -101,7 +101,7 @@ def measured(
     counts = sorted(set(workers) or {cores, *(1 << n for n in range(cores.bit_length()) if 1 << n <= cores)})
     most = counts[-1]
     asked = {"search": share(files, QUERIES / len(files)), "duplicates": []}
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     with tempfile.TemporaryDirectory(prefix="visil-bench-") as made:
         index = Path(made) / "all.visil"
         for what in wanted:
@@ -134,11 +134,13 @@ def share(files: Sequence[Path], part: float) -> list[Path]:
     return [files[number * len(files) // count] for number in range(count)]
 
 
-def _row(what: str, device: str, workers: int, before: Sequence[Row], found: dict[str, Any]) -> Row:
-    row = Row(what, device, workers, **found)
+def _row(
+    what: str, device: str, workers: int, before: Sequence[MeasuredRow], found: dict[str, Any]
+) -> MeasuredRow:
+    row = MeasuredRow(what, device, workers, **found)
     one = next((r for r in before if (r.what, r.device, r.workers) == (what, device, 1)), row)
     decoded = next((r for r in before if (r.what, r.workers) == ("decode", workers)), None)
-    return Row(
+    return MeasuredRow(
         **asdict(row)
         | {
             "efficiency": row.speed / one.speed * one.workers / workers,

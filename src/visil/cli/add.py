@@ -132,8 +132,8 @@ def add(
     if embedding is not None:
         os.environ["VISIL_EMBEDDING"] = embedding.value
     from visil.collection import Index
-    from visil.collection.adding import Decode, decode_fast, decode_keyframes
     from visil.collection.discover import read_list, read_list_file
+    from visil.collection.local_engine import Decode, decode_fast, decode_keyframes
     from visil.model.code_kinds import checked
     from visil.video.decoders import decode_with
 

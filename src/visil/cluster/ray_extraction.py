@@ -32,11 +32,11 @@ from visil.cluster.ray_session import Cluster, ClusterError
 from visil.cluster.ray_work import (
     Attempts,
     Embedder,
-    Ended,
     Errand,
-    Look,
+    FoundFile,
     Sampled,
     Unreadable,
+    WholeVideo,
     decode,
     look,
     looked,
@@ -44,7 +44,7 @@ from visil.cluster.ray_work import (
 )
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.identity import Stamp
-from visil.collection.intake import NO_STAMP, Engine, Facts, Failed, Intake, Job, Known
+from visil.collection.intake import NO_STAMP, Engine, Facts, FailedFile, Intake, Job, Known
 from visil.compare.visil import BATCH
 from visil.errors import VideoError
 
@@ -94,12 +94,12 @@ class _Open:
     """A video that is to be decoded."""
 
     job: Job
-    look: Look
+    look: FoundFile
     lost: bool = False
     """What else this stream says about it is of no use: it will be read anew."""
     tries: int = 0
     pieces: Pieces | None = None
-    ended: Ended | None = None
+    ended: WholeVideo | None = None
 
     def discard(self) -> None:
         """Forget what was read of it."""
@@ -178,7 +178,7 @@ class _Run:
             try:
                 found = self.intake.look(path)
             except VideoError as error:
-                found = Failed.of(path, error.reason, None)
+                found = FailedFile.of(path, error.reason, None)
             if isinstance(found, Stamp):
                 fresh.append((path, found))
             else:
@@ -190,7 +190,7 @@ class _Run:
 
     # ------------------------------------------------------------------ looking
 
-    def _looks(self, files: list[tuple[Path, Stamp]]) -> Iterator[Look]:
+    def _looks(self, files: list[tuple[Path, Stamp]]) -> Iterator[FoundFile]:
         """What the nodes find at each path, in any order; a look that Ray lost is taken here."""
         self._streams += 1
         rows = [
@@ -211,14 +211,14 @@ class _Run:
             if row["number"] not in seen:
                 yield looked(look(row))
 
-    def _settle(self, number: int, path: Path, stamp: Stamp, found: Look) -> None:
+    def _settle(self, number: int, path: Path, stamp: Stamp, found: FoundFile) -> None:
         if found.id is None:
             if not found.there and os.path.lexists(path):
                 raise ClusterError(
                     f"{path}: the node {found.node} of the cluster does not see this file: videos must lie "
                     "on a file system that all nodes have at the same place"
                 )
-            self.intake.settle(Failed.of(path, found.reason or "could not be read", None))
+            self.intake.settle(FailedFile.of(path, found.reason or "could not be read", None))
             return
         claimed = self.intake.claim(path, stamp, found.id)
         if isinstance(claimed, Job):
@@ -275,12 +275,12 @@ class _Run:
                     if held.pieces is None:
                         held.pieces = Pieces(held.job.writer)
                     self.intake.embedded(held.pieces.add(note.start, (vectors, note.timestamps, blank)))
-                elif isinstance(note, Ended):
+                elif isinstance(note, WholeVideo):
                     held.ended = note
                 elif isinstance(note, Unreadable):
                     held.discard()
                     del self._under_way[note.number]
-                    self.intake.settle(Failed.of(held.job.path, note.reason, held.job))
+                    self.intake.settle(FailedFile.of(held.job.path, note.reason, held.job))
                 else:
                     held.discard()
                     held.lost = True
@@ -302,7 +302,7 @@ class _Run:
             if held.tries >= TRIES:
                 del self._under_way[number]
                 reason = f"its decoding ended its process {TRIES} times: damaged, or too large for the memory"
-                self.intake.settle(Failed(held.job.path, NO_STAMP, reason, held.job))
+                self.intake.settle(FailedFile(held.job.path, NO_STAMP, reason, held.job))
 
     def _errands(self) -> Iterator[list[Errand]]:
         """What each decoding task does: the long ones first, one each; then short ones, some together."""

@@ -32,11 +32,11 @@ features would depend on which others it came with."""
 MOST_ATTEMPTS = 3
 """Times that a task may be begun in one stream: its process, or its node, may die without its fault."""
 
-Row = dict[str, Any]
+RayRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Look:
+class FoundFile:
     """What a node found at a path."""
 
     number: int
@@ -68,7 +68,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Ended:
+class WholeVideo:
     """A video is decoded to its end."""
 
     number: int
@@ -93,7 +93,7 @@ class Lost:
     number: int
 
 
-Note = Sampled | Ended | Unreadable | Lost
+Note = Sampled | WholeVideo | Unreadable | Lost
 
 
 class Attempts:
@@ -114,29 +114,29 @@ def _too_often(attempts: Any, key: object) -> bool:
     return int(ray.get(attempts.begin.remote(str(key)))) > MOST_ATTEMPTS
 
 
-def look(row: Row, attempts: Any = None) -> Row:
+def look(row: RayRow, attempts: Any = None) -> RayRow:
     """Hash a file, and ask it how long it is."""
     number, path = int(row["number"]), Path(os.fsdecode(row["path"]))
     node = _node()
     try:
         video = content_id(path)
     except VideoError as error:
-        return _as_row(Look(number, None, error.reason, None, os.path.lexists(path), node))
+        return _as_row(FoundFile(number, None, error.reason, None, os.path.lexists(path), node))
     seconds: float | None = None
     # Whatever is wrong with the file, decoding it says it better.
     with suppress(Exception):
         if not (attempts and _too_often(attempts, row["key"])):
             seconds = declared_seconds(path)
-    return _as_row(Look(number, video, None, seconds, True, node))
+    return _as_row(FoundFile(number, video, None, seconds, True, node))
 
 
-def looked(row: Row) -> Look:
+def looked(row: RayRow) -> FoundFile:
     """What :func:`look` said."""
-    found: Look = pickle.loads(row["look"])
+    found: FoundFile = pickle.loads(row["look"])
     return found
 
 
-def decode(row: Row, sampling: Sampling, batch: int, attempts: Any) -> Iterator[Row]:
+def decode(row: RayRow, sampling: Sampling, batch: int, attempts: Any) -> Iterator[RayRow]:
     """The frames of some videos, one after another, in rows of ``batch`` that end where the last video does."""
     filling = _Filling(sampling.crop, batch)
     errands: list[Errand] = pickle.loads(row["errands"])
@@ -148,7 +148,7 @@ def decode(row: Row, sampling: Sampling, batch: int, attempts: Any) -> Iterator[
     yield from filling.flush()
 
 
-def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[Row]:
+def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[RayRow]:
     number, start = errand.number, 0
     try:
         with stream_frames(errand.path, sampling, batch_size=filling.batch) as stream:
@@ -160,7 +160,7 @@ def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[R
     except Exception as error:
         filling.notes.append(Unreadable(number, f"could not be read ({type(error).__name__}: {error})"))
     else:
-        filling.notes.append(Ended(number, start, stream.info, stream.duration, stream.damaged))
+        filling.notes.append(WholeVideo(number, start, stream.info, stream.duration, stream.damaged))
 
 
 class _Filling:
@@ -173,7 +173,7 @@ class _Filling:
         self._images: list[NDArray[np.uint8]] = []
         self._count = 0
 
-    def add(self, number: int, start: int, frames: Frames) -> Iterator[Row]:
+    def add(self, number: int, start: int, frames: Frames) -> Iterator[RayRow]:
         taken = 0
         while taken < len(frames):
             some = slice(taken, taken + self.batch - self._count)
@@ -185,7 +185,7 @@ class _Filling:
             if self._count == self.batch:
                 yield from self.flush()
 
-    def flush(self) -> Iterator[Row]:
+    def flush(self) -> Iterator[RayRow]:
         if self.notes:
             empty = np.empty((0, self.side, self.side, 3), np.uint8)
             images = np.concatenate(self._images) if self._images else empty
@@ -219,7 +219,7 @@ class Embedder:
             "error": [row["error"] for row in rows],
         }
 
-    def _embed(self, data: bytes, side: int) -> Row:
+    def _embed(self, data: bytes, side: int) -> RayRow:
         images = np.frombuffer(data, np.uint8).reshape(-1, side, side, 3)
         if not len(images):
             return {"vectors": b"", "shape": pickle.dumps((0, 0, 0)), "blank": b"", "error": ""}
@@ -242,7 +242,7 @@ class Embedder:
         }
 
 
-def notes_of(row: Row) -> Iterable[tuple[Note, NDArray[np.float16] | None, NDArray[np.bool_] | None]]:
+def notes_of(row: RayRow) -> Iterable[tuple[Note, NDArray[np.float16] | None, NDArray[np.bool_] | None]]:
     """Each note of a row that :class:`Embedder` gave, with the features and blanks of its frames."""
     shape = pickle.loads(row["shape"])
     vectors = np.frombuffer(row["vectors"], np.float16).reshape(shape)
@@ -257,7 +257,7 @@ def notes_of(row: Row) -> Iterable[tuple[Note, NDArray[np.float16] | None, NDArr
             yield note, None, None
 
 
-def _as_row(found: Look) -> Row:
+def _as_row(found: FoundFile) -> RayRow:
     return {"look": pickle.dumps(found)}
 
 

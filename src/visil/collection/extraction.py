@@ -20,18 +20,18 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
-from visil.collection.reading import (
+from visil.collection.readers import (
     Broken,
     Claim,
     Complete,
     Event,
-    Failed,
+    FailedItem,
     Here,
     Items,
     Made,
     Read,
     Reader,
-    Reading,
+    ReaderThreads,
     Team,
 )
 from visil.collection.recipe import READ, Settled, Work, discard, seal, write
@@ -153,7 +153,7 @@ class _Run:
 
     def _read(self, readers: Sequence[Reader], until: Callable[[], bool] | None = None) -> set[Claim]:
         """All items by some readers, or ``until`` others take over; what was begun and not finished then."""
-        reading = Reading(self.items, self.work.claim, readers)
+        reading = ReaderThreads(self.items, self.work.claim, readers)
         try:
             while reading.running or self._batch or self._sealing:
                 event = reading.next(GPU_WAIT_S if self.share and self._batch else 0)
@@ -173,7 +173,7 @@ class _Run:
             for claim in reading.under_way:
                 discard(claim.task)
 
-    def _take(self, event: Event, reading: Reading) -> None:
+    def _take(self, event: Event, reading: ReaderThreads) -> None:
         match event:
             case Read():
                 self._batch.append(event)
@@ -193,7 +193,7 @@ class _Run:
                 self.work.embedded(frames)
             case Settled(record):
                 record()
-            case Failed(item, claim, error):
+            case FailedItem(item, claim, error):
                 if claim is not None:
                     self._forget(claim)
                     reading.under_way.discard(claim)
@@ -201,11 +201,11 @@ class _Run:
             case Broken(error):
                 raise error
 
-    def _complete(self, event: Complete, reading: Reading) -> None:
+    def _complete(self, event: Complete, reading: ReaderThreads) -> None:
         write(event.claim.task, self.embedder.end(event.claim.state))
         self._sealing[event.claim] = self._sealers.submit(self._seal, event.claim, event.facts, reading.tell)
 
-    def _embed(self, reading: Reading) -> None:
+    def _embed(self, reading: ReaderThreads) -> None:
         batch, self._batch = self._batch, []
         if not batch:
             return

@@ -21,7 +21,7 @@ from visil.errors import IndexFolderError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Catalogue, Video
-    from visil.compare.reading import Common
+    from visil.compare.pair_reading import Common
     from visil.compare.visil import ViSiL
     from visil.model.features import VideoFeatures
     from visil.progress import OnCount
@@ -33,7 +33,7 @@ STALE_SHARE = 0.2
 """Share of removed videos in the file from which it is written anew."""
 
 
-Look = tuple[float, str, int]
+Ranked = tuple[float, str, int]
 """Of a video: its negated score, its id, its number. So the best come first when sorted, and which of two that tie does
 not depend on the order in which they came."""
 
@@ -124,7 +124,7 @@ class FirstLook:
 
     # ------------------------------------------------------------------ looking
 
-    def nearest(self, query: VideoFeatures, common: Common | None, count: int) -> list[Look]:
+    def nearest(self, query: VideoFeatures, common: Common | None, count: int) -> list[Ranked]:
         """The ``count`` videos that look most like a query, best first; as of the last :meth:`refresh`."""
         numbers, scores = self.scores(query, common)
         likely = np.argsort(-scores, kind="stable")

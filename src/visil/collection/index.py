@@ -29,12 +29,12 @@ from visil.collection.state import EMBEDDED_IN, IndexInfo
 from visil.errors import IndexFolderError, ModelError, UsageError, VisilError
 
 if TYPE_CHECKING:
-    from visil.collection.adding import Decode
     from visil.collection.background import Background
     from visil.collection.catalogue import Judgement, Video
     from visil.collection.connection import Connect
     from visil.collection.duplicates import Duplicates, Group
     from visil.collection.intake import AddReport, Engine, OnProgress
+    from visil.collection.local_engine import Decode
     from visil.collection.parts import AnyCatalogue, Parts
     from visil.collection.search import Hits
     from visil.collection.spread import Spread
@@ -161,7 +161,7 @@ class Index:
             selection = selection or Selection()
             intake = Intake(self.parts, selection=selection, reference=reference, progress=progress)
             if engine is None:
-                from visil.collection.adding import LocalEngine
+                from visil.collection.local_engine import LocalEngine
                 from visil.processes import usable_cores
 
                 engine = LocalEngine(workers=workers or usable_cores(), decode=decode)

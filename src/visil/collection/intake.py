@@ -102,7 +102,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedFile:
     """A file that could not be read."""
 
     path: Path
@@ -112,7 +112,7 @@ class Failed:
     job: Job | None
 
     @classmethod
-    def of(cls, path: Path, reason: str, job: Job | None) -> Failed:
+    def of(cls, path: Path, reason: str, job: Job | None) -> FailedFile:
         """As it is now. It lasts until the file changes only where its content is to blame."""
         try:
             stamp = stamp_of(path)
@@ -131,7 +131,7 @@ class PassedOver:
 
 
 class Engine(Protocol):
-    """Who decodes and embeds: this machine (:mod:`visil.collection.adding`), or a cluster."""
+    """Who decodes and embeds: this machine (:mod:`visil.collection.local_engine`), or a cluster."""
 
     def __call__(self, intake: Intake, files: list[Path]) -> None:
         """Look at every file, embed those that are new, and tell the intake; may be called again with others."""
@@ -176,7 +176,7 @@ class Intake:
 
     # ------------------------------------------------------------------ from any thread
 
-    def look(self, path: Path) -> Stamp | Known | Failed | PassedOver:
+    def look(self, path: Path) -> Stamp | Known | FailedFile | PassedOver:
         """Whether a file is known, by its stamp alone; the stamp of one that is to be read. VideoError: not there.
 
         Of one that is new, also whether it is as long as it should be, if it says how long it is.
@@ -187,7 +187,7 @@ class Intake:
             return Known(path, stamp, known[0], same_file=True)
         reason = self._catalogue.failed_before(os.fspath(path), stamp)
         if reason is not None:
-            return Failed(path, stamp, reason, None)
+            return FailedFile(path, stamp, reason, None)
         if self.selection.asks_for_duration:
             with suppress(VideoError):  # whatever is wrong with the file, decoding it says it better
                 seconds = declared_seconds(path)
@@ -215,10 +215,10 @@ class Intake:
 
     # ------------------------------------------------------------------ from one thread
 
-    def settle(self, outcome: Known | Failed | PassedOver) -> None:
+    def settle(self, outcome: Known | FailedFile | PassedOver) -> None:
         """Record what became of a file that was not embedded."""
         match outcome:
-            case Failed():
+            case FailedFile():
                 self._fail(outcome)
             case Known():
                 self._know(outcome)
@@ -248,9 +248,9 @@ class Intake:
         try:
             unchanged = stamp_of(job.path) == job.stamp
         except VideoError as error:
-            return self._fail(Failed.of(job.path, error.reason, job))
+            return self._fail(FailedFile.of(job.path, error.reason, job))
         if not unchanged:
-            return self._fail(Failed.of(job.path, CHANGED, job))
+            return self._fail(FailedFile.of(job.path, CHANGED, job))
         info = facts.info
         refused = self.selection.refuses_duration(facts.duration) if info.duration is None else None
         if refused is not None:  # its length is only known now
@@ -297,7 +297,7 @@ class Intake:
         self.report.unchanged += 1
         return self._tell(known.path)
 
-    def _fail(self, failed: Failed) -> None:
+    def _fail(self, failed: FailedFile) -> None:
         path, stamp, reason, job = failed.path, failed.stamp, failed.reason, failed.job
         if job is not None:
             job.writer.discard()
@@ -309,13 +309,13 @@ class Intake:
         if job is not None:
             for copy in self._release(job.id):
                 if stamp == job.stamp:
-                    self._fail(Failed(copy.path, copy.stamp, reason, None))
+                    self._fail(FailedFile(copy.path, copy.stamp, reason, None))
                 else:  # it was the file that went or changed; what it held may be well
                     self._try_again(copy.path, reason)
 
     def _try_again(self, path: Path, reason: str) -> None:
         if path in self._tried_again:
-            return self._fail(Failed(path, None, reason, None))
+            return self._fail(FailedFile(path, None, reason, None))
         self._tried_again.add(path)
         self._again.append(path)
         return None

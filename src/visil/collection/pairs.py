@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from visil.collection.parts import Parts
     from visil.collection.search import Hit
     from visil.collection.spread import Spread
-    from visil.compare.reading import Common
+    from visil.compare.pair_reading import Common
     from visil.model.features import VideoFeatures
 
 CANDIDATES = 40

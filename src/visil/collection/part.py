@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from visil.collection.candidates import CandidateIndex
-    from visil.collection.first_look import Look
+    from visil.collection.first_look import Ranked
     from visil.collection.search import Hit
     from visil.collection.votes import Candidate
-    from visil.compare.reading import Common
+    from visil.compare.pair_reading import Common
     from visil.compare.visil import ViSiL
     from visil.model.code_kinds import Codes
     from visil.model.features import VideoFeatures
@@ -313,7 +313,7 @@ class Part:
         """The best ``k`` of all videos here, without candidates."""
         return rank(self.model, self.store, query, self.catalogue.videos(), k, common)
 
-    def first_look(self, query: VideoFeatures, common: Common | None, count: int) -> list[Look]:
+    def first_look(self, query: VideoFeatures, common: Common | None, count: int) -> list[Ranked]:
         """The ``count`` videos here that look most like a query, best first."""
         return self.signs().nearest(query, common, count) if len(self) else []
 

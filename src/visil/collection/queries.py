@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from visil.collection.index import Index
     from visil.collection.parts import AnyCatalogue, Parts
     from visil.collection.search import Hit
-    from visil.compare.reading import Common
+    from visil.compare.pair_reading import Common
     from visil.model.features import VideoFeatures
 
 CANDIDATES = 100

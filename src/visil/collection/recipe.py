@@ -2,7 +2,7 @@
 
 A :class:`Recipe` reads and embeds, in this process or in others, to which it is sent. A :class:`Work` stays here: it
 says what there is to do, and what becomes of what was done. ``visil add`` and ``visil evaluate`` have theirs in
-:mod:`visil.collection.adding`, the paper's tables in ``visil.paper.feature_bank``.
+:mod:`visil.collection.local_engine`, the paper's tables in ``visil.paper.feature_bank``.
 """
 
 from __future__ import annotations

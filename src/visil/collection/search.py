@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from visil.collection.catalogue import Video
     from visil.collection.recent_features import RecentFeatures
     from visil.collection.store import Features
-    from visil.compare.reading import Common
+    from visil.compare.pair_reading import Common
     from visil.compare.visil import ViSiL
     from visil.matching.calibration import Verdict
     from visil.matching.match import Match

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.collection.sign_file import Signs
-from visil.compare.reading import Common
+from visil.compare.pair_reading import Common
 from visil.kernels.cpu_hamming import closest_regions
 from visil.kernels.packing import runs
 

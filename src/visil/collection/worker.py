@@ -103,7 +103,7 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class Ended:
+class AllLent:
     """All frames of the video were in slots."""
 
     facts: Any
@@ -118,7 +118,7 @@ class Sealed:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedTask:
     """The video cannot be read or, where it is no :class:`VideoError`, the run is to end."""
 
     error: VisilError
@@ -158,7 +158,7 @@ class Worker:
         self._cores = cores
         self._send(self._connection, Cores(cores))
 
-    def do(self, task: Task, stopped: Callable[[], bool]) -> Iterator[Embedded | Lent | Ended | Sealed]:
+    def do(self, task: Task, stopped: Callable[[], bool]) -> Iterator[Embedded | Lent | AllLent | Sealed]:
         """Extract a video; ends early once ``stopped``.
 
         Raises what is wrong with it, a :class:`VideoError`, or what ends the run.
@@ -174,7 +174,7 @@ class Worker:
                 match connection.recv():
                     case Logged(record):
                         logging.getLogger(record.name).handle(record)
-                    case Failed(error):
+                    case FailedTask(error):
                         raise error
                     case Filled(slot, timestamps):
                         assert self._shared is not None
@@ -185,7 +185,7 @@ class Worker:
                             task.writers[kind].take_over(file, receive_handle(connection), count)
                         yield last
                         return
-                    case Ended() as last:
+                    case AllLent() as last:
                         yield last
                         return
                     case Embedded() as more:
@@ -301,14 +301,14 @@ class _Process:
             if self.recipe.embedder is not None:
                 seal(task, self.recipe.duration(facts))
                 return self._hand_over(task, facts)
-            answer: object = Ended(facts)
+            answer: object = AllLent(facts)
         except VisilError as error:
-            answer = Failed(error)
+            answer = FailedTask(error)
         except (EOFError, BrokenPipeError, ConnectionError, _Stopped):
             discard(task)
             raise
         except Exception as error:
-            answer = Failed(Unforeseen.of(task.name, error))
+            answer = FailedTask(Unforeseen.of(task.name, error))
         discard(task)
         return self.connection.send(answer)
 

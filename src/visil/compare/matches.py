@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.compare.judge import Judged, Pair, answer, blank_of, judged
-from visil.compare.reading import Common, PairReading, brought, read_pairs, read_together
+from visil.compare.pair_reading import Common, PairReading, brought, read_pairs, read_together
 from visil.errors import UsageError
 from visil.kernels import Scorer
 from visil.kernels.packing import runs

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from visil.compare import matches
-from visil.compare.closer import Look, closer
 from visil.compare.judge import answer, identical, same_files
 from visil.compare.matches import LongVideos
-from visil.compare.reading import Common
+from visil.compare.pair_reading import Common
+from visil.compare.refinement import VectorsAt, refined
 from visil.compare.repeats import Repeats
 from visil.errors import ModelError, UsageError, VideoError
 from visil.heap import give_back
@@ -247,7 +247,7 @@ class ViSiL(Network):
         Files with the same bytes are copies of each other, whatever they show.
 
         ``refine``: where both files are at hand, look at more frames a second around the ends of each stretch
-        (:mod:`visil.compare.closer`).
+        (:mod:`visil.compare.refinement`).
         """
         _check_choice(long_videos)
         scorer = self.scorer(precision)
@@ -258,10 +258,10 @@ class ViSiL(Network):
             return identical(answer(pair, found), pair.query, pair.target)
         looks = [self.look(video) for video in (pair.query, pair.target)] if refine and found else []
         if len(looks) == 2 and looks[0] is not None and looks[1] is not None:
-            found = closer(pair, found, (looks[0], looks[1]))
+            found = refined(pair, found, (looks[0], looks[1]))
         return answer(pair, found)
 
-    def look(self, video: VideoFeatures) -> Look | None:
+    def look(self, video: VideoFeatures) -> VectorsAt | None:
         """Embeds single frames of the file that features came from; None where it is not at hand."""
         path = video.path
         if (

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from visil.collection import Index
-from visil.collection.adding import AddRecipe, ModelEmbedder, decode_here
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.intake import Engine, OnProgress
+from visil.collection.local_engine import AddRecipe, ModelEmbedder, decode_here
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError

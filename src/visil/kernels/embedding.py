@@ -12,9 +12,9 @@ from typing import Literal, get_args
 from visil import processor
 from visil.errors import UsageError
 
-Arithmetic = Literal["fp32", "bf16"]
+EmbedsIn = Literal["fp32", "bf16"]
 Embedding = Literal["auto", "fp32", "bf16"]
-ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
+KNOWN: tuple[EmbedsIn, ...] = get_args(EmbedsIn)
 
 VARIABLE = "VISIL_EMBEDDING"
 """The environment variable by which a user chooses for a whole process, and those it starts."""
@@ -29,12 +29,12 @@ def of_collections(backbone: str) -> Embedding | None:
     return "auto" if backbone.startswith("efficientnet") else "fp32"
 
 
-def embedding(wanted: Embedding | None = None) -> Arithmetic:
+def embedding(wanted: Embedding | None = None) -> EmbedsIn:
     """What to embed in: as asked; None: as :data:`VARIABLE` says, else fp32. ``auto`` is the faster one."""
     chosen = wanted or os.environ.get(VARIABLE) or "fp32"
     if chosen == "auto":
         return "bf16" if processor.has("avx512_bf16") or processor.has("amx_bf16") else "fp32"
-    for known in ARITHMETICS:
+    for known in KNOWN:
         if chosen == known:
             return known
     raise UsageError(f"{'embedding' if wanted else VARIABLE} must be auto, fp32 or bf16, not {chosen!r}")

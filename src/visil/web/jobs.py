@@ -30,7 +30,7 @@ SAVE_EVERY_S = 2.0
 
 Lane = Literal["videos", "files", "batches", "long"]
 LANES: tuple[Lane, ...] = ("videos", "files", "batches", "long")
-Ended = Callable[[Job], None]
+OnEnd = Callable[[Job], None]
 
 
 class Jobs:
@@ -45,7 +45,7 @@ class Jobs:
         self.quick = EngineLink(*place, nice=5, threads=cores)
         self.long = EngineLink(*place, nice=10, threads=max(1, cores - 1))
         self.reports = EngineLink(*place, nice=10, threads=1)
-        self.on_end: list[Ended] = []
+        self.on_end: list[OnEnd] = []
         self._queues: dict[Lane, asyncio.Queue[str]] = {lane: asyncio.Queue() for lane in LANES}
         self._live: dict[str, Job] = {}
         self.ended: Counter[tuple[str, str]] = Counter()

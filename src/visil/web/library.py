@@ -99,7 +99,7 @@ class LibraryEntry(NamedTuple):
         }
 
 
-Row = tuple[Any, ...]
+LibraryRow = tuple[Any, ...]
 """The fields of an entry, but size and time of change in place of its files: plain, or 200,000 would cost the garbage
 collector half a second whenever it looks."""
 
@@ -108,7 +108,7 @@ _DURATION, _BYTES, _ADDED, _SIZE, _MODIFIED = (
     len(LibraryEntry._fields),
 )
 
-SORTS: dict[str, Callable[[Row], Any]] = {
+SORTS: dict[str, Callable[[LibraryRow], Any]] = {
     "path": lambda row: (natural_order(row[0]), row[0]),
     "name": lambda row: (natural_order(name_of(row[0])), row[0]),
     "added": lambda row: (row[_ADDED] or 0.0, row[0]),
@@ -120,7 +120,7 @@ SORTS: dict[str, Callable[[Row], Any]] = {
 class Entries(Mapping[str, LibraryEntry]):
     """Entries by id or path, each made when it is asked for."""
 
-    def __init__(self, rows: dict[str, Row], made: Callable[[Row], LibraryEntry]) -> None:
+    def __init__(self, rows: dict[str, LibraryRow], made: Callable[[LibraryRow], LibraryEntry]) -> None:
         self.rows = rows
         self._made = made
 
@@ -141,24 +141,24 @@ class Snapshot:
     """
 
     def __init__(
-        self, version: tuple[object, ...], rows: list[Row], others: dict[str, list[tuple[str, Stamp]]]
+        self, version: tuple[object, ...], rows: list[LibraryRow], others: dict[str, list[tuple[str, Stamp]]]
     ) -> None:
         self.version = version
         self.rows = rows
         self.others = others
-        self.orders: dict[str, list[Row]] = {}
+        self.orders: dict[str, list[LibraryRow]] = {}
         self.by_id = Entries({row[2]: row for row in rows if row[2] is not None}, self.entry)
         self.by_path = Entries({row[0]: row for row in rows}, self.entry)
         self.by_path.rows.update(
             (path, self.by_id.rows[video]) for video, files in others.items() for path, _ in files
         )
 
-    def entry(self, row: Row) -> LibraryEntry:
+    def entry(self, row: LibraryRow) -> LibraryEntry:
         """What a row tells."""
         files = () if row[_SIZE] is None else (_file(row), *self.others.get(row[2], ()))
         return LibraryEntry._make((*row[:_SIZE], files))
 
-    def order(self, sort: str) -> list[Row]:
+    def order(self, sort: str) -> list[LibraryRow]:
         """All entries in one order."""
         if sort not in self.orders:
             self.orders[sort] = _sorted(self.rows, sort)
@@ -173,7 +173,7 @@ class Snapshot:
         gone = {id(self.by_id.rows[video]) for video in videos if video in self.by_id.rows}
         gone |= {id(self.by_path.rows[path]) for path in paths if path in self.by_path.rows}
 
-        def left(rows: Iterable[Row]) -> list[Row]:
+        def left(rows: Iterable[LibraryRow]) -> list[LibraryRow]:
             return [row for row in rows if id(row) not in gone]
 
         others = {
@@ -184,7 +184,7 @@ class Snapshot:
         return after
 
 
-def _sorted(rows: Iterable[Row], sort: str) -> list[Row]:
+def _sorted(rows: Iterable[LibraryRow], sort: str) -> list[LibraryRow]:
     return sorted(rows, key=SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
@@ -321,7 +321,7 @@ class Library:
 
     def _read_all(self) -> Snapshot:
         version = self._listing.version()
-        rows: dict[str, Row] = {}
+        rows: dict[str, LibraryRow] = {}
         others: dict[str, list[tuple[str, Stamp]]] = {}
         for path, size, modified, video, *facts in self._listing.videos():
             row = (os.fsdecode(path or b""), "ready", video, None, *facts, size, modified)
@@ -337,12 +337,12 @@ class Library:
 
 def _row(
     path: str, state: State, reason: str | None = None, size: int | None = None, at: float | None = None
-) -> Row:
+) -> LibraryRow:
     """Of a file that holds no video of the collection, or none yet."""
     return (*LibraryEntry(path, state, None, reason, bytes=size, added=at)[:_SIZE], None, None)
 
 
-def _file(row: Row) -> tuple[str, Stamp]:
+def _file(row: LibraryRow) -> tuple[str, Stamp]:
     return row[0], Stamp(row[_SIZE], row[_MODIFIED])
 
 

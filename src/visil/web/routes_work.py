@@ -18,13 +18,13 @@ from visil.errors import printable
 from visil.web import shapes
 from visil.web import shapes_search as searching
 from visil.web.banks import NoBank
+from visil.web.job_starter import JobStarter, Key, Webhook
 from visil.web.jobs import as_dict
 from visil.web.multipart import FormFile
 from visil.web.problems import RESPONSES, Problem
 from visil.web.results import with_videos
 from visil.web.routes_banks import no_bank
 from visil.web.service import Service, caller
-from visil.web.starting import Key, Starting, Webhook
 from visil.web.state import Job
 from visil.web.uploads import Uploaded, clean_name
 
@@ -58,7 +58,7 @@ Wait = Annotated[
 def routes(service: Service) -> APIRouter:
     """Search, batches, compare, add, duplicates."""
     router = APIRouter(prefix="/api", responses=RESPONSES, tags=["work"])
-    starting = Starting(service)
+    starting = JobStarter(service)
 
     async def answered(job: Job, wait: float) -> Response:
         """The result, where it comes in time, else the job."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from visil.compare import reading
-from visil.compare.reading import PairReading, read_together
+from visil.compare import pair_reading
+from visil.compare.pair_reading import PairReading, read_together
 from visil.compare.visil import ViSiL
 from visil.matching.localize import LocalizeConfig
 from visil.model import presets
@@ -57,8 +57,8 @@ def test_without_a_reader_it_is_the_matrix_less_what_is_common() -> None:
 
 @pytest.mark.parametrize("height", [1, 7, 90])
 def test_strips_of_any_height_give_the_map_of_the_whole(height: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "ROWS", 16)
-    monkeypatch.setattr(reading, "TILE", 24)
+    monkeypatch.setattr(pair_reading, "ROWS", 16)
+    monkeypatch.setattr(pair_reading, "TILE", 24)
     query, target = video(90, 0, blank=30), video(61, 1)
     frames = model().formula.frame_matrix(query.vectors, target.vectors)
     common = (np.random.default_rng(0).random(90) / 10).astype(np.float32)
@@ -114,8 +114,8 @@ def test_what_is_told_of_a_long_video_does_not_depend_on_its_pieces(
     frames: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = video(9, 0, blank=5)
-    (whole,) = reading.signs(model(), [one])
-    monkeypatch.setattr(reading, "FRAMES", frames)
-    (pieces,) = reading.signs(model(), [one])
+    (whole,) = pair_reading.signs(model(), [one])
+    monkeypatch.setattr(pair_reading, "FRAMES", frames)
+    (pieces,) = pair_reading.signs(model(), [one])
     for name in ("common", "change", "blank"):
         torch.testing.assert_close(getattr(pieces, name), getattr(whole, name))

@@ -61,7 +61,7 @@ AS_STRAIGHT = 0.9
 LEAST_DROP = 0.1
 """Difference between what is most and what is least alike, below which all that was looked at is alike."""
 
-Look = Callable[[Sequence[float]], Tensor]
+VectorsAt = Callable[[Sequence[float]], Tensor]
 """Times in seconds to the vectors [N, R, C] of the frames on display then."""
 
 
@@ -78,7 +78,7 @@ class Dense:
         return np.flatnonzero((self.times >= low - 1e-6) & (self.times <= high + 1e-6))
 
 
-def closer(pair: Pair, found: Sequence[Judged], looks: tuple[Look, Look]) -> list[Judged]:
+def refined(pair: Pair, found: Sequence[Judged], looks: tuple[VectorsAt, VectorsAt]) -> list[Judged]:
     """The strongest stretches looked at more closely; what could not be is as it was."""
     chosen = sorted(found, key=lambda one: -one.evidence)[:MOST_STRETCHES]
     spans = [one.segment for one in chosen]
@@ -95,7 +95,9 @@ def _is_short(segment: Segment) -> bool:
     return min(end - start for start, end in (segment.query, segment.target)) <= SHORT
 
 
-def _looked(video: VideoFeatures, look: Look, spans: Sequence[tuple[tuple[float, float], bool]]) -> Dense:
+def _looked(
+    video: VideoFeatures, look: VectorsAt, spans: Sequence[tuple[tuple[float, float], bool]]
+) -> Dense:
     """A video's frames around the ends of some stretches of it, or all over them; those at hand are not made again."""
     duration = float(video.ends[-1])
     wanted: dict[int, None] = {}

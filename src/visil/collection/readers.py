@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from visil.collection.recipe import NOTHING, Recipe, Settled, Task
-from visil.collection.worker import Embedded, Ended, Lent, Sealed, Unforeseen, Worker
+from visil.collection.worker import AllLent, Embedded, Lent, Sealed, Unforeseen, Worker
 from visil.errors import VideoError, VisilError
 from visil.video import Frames
 
@@ -55,7 +55,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedItem:
     """An item that could not be read."""
 
     item: Any
@@ -74,7 +74,7 @@ class Finished:
     """A thread has no more items."""
 
 
-Event = Read | Complete | Made | Embedded | Settled | Failed | Broken | Finished
+Event = Read | Complete | Made | Embedded | Settled | FailedItem | Broken | Finished
 
 
 # ---------------------------------------------------------------------- the threads
@@ -116,7 +116,7 @@ class Reader(Protocol):
         """There is nothing more to read."""
 
 
-class Reading:
+class ReaderThreads:
     """Threads with a reader each, which share out ``items``; ``claim`` is a work's
     :meth:`visil.collection.recipe.Work.claim`.
     """
@@ -196,11 +196,11 @@ class Reading:
             self.under_way.add(claim)
             reader.read(claim, self.tell, self._halted)
         except VideoError as error:
-            self.tell(Failed(item, claim, error))
+            self.tell(FailedItem(item, claim, error))
         except VisilError as error:
             self.tell(Broken(error))
         except Exception as error:
-            self.tell(Failed(item, claim, Unforeseen.of(str(item), error)))
+            self.tell(FailedItem(item, claim, Unforeseen.of(str(item), error)))
 
 
 # ---------------------------------------------------------------------- readers
@@ -262,7 +262,7 @@ class Elsewhere:
             match told:
                 case Lent(frames, free):
                     tell(Read(claim, frames, free))
-                case Ended(facts):
+                case AllLent(facts):
                     tell(Complete(claim, facts))
                 case Sealed(facts=facts):
                     tell(Made(claim, facts))

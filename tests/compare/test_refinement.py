@@ -13,8 +13,8 @@ from torch import Tensor
 
 from family import FAMILY, built
 from visil.compare import matches
-from visil.compare.closer import MOST_FRAMES, Look, closer
 from visil.compare.judge import Judged, Pair, answer
+from visil.compare.refinement import MOST_FRAMES, VectorsAt, refined
 from visil.compare.visil import ViSiL
 from visil.matching.calibration import Calibration
 from visil.matching.localize import Segment
@@ -37,7 +37,7 @@ def footage(seconds: float, seed: int, place: int | None = None) -> Tensor:
     return F.normalize(moving, dim=-1)
 
 
-def looked(vectors: Tensor) -> tuple[VideoFeatures, Look, list[int]]:
+def looked(vectors: Tensor) -> tuple[VideoFeatures, VectorsAt, list[int]]:
     """A frame a second of such footage, and how to see more of it; what was asked for is counted."""
     asked: list[int] = []
 
@@ -60,7 +60,7 @@ def model() -> ViSiL:
 def compared(model: ViSiL, one: Tensor, other: Tensor) -> tuple[Pair, list[Judged], list[int]]:
     (query, see_query, _), (target, see_target, asked) = looked(one), looked(other)
     pair, found = matches.measured(model, model.scorer(), query, target)
-    return pair, closer(pair, found, (see_query, see_target)), asked
+    return pair, refined(pair, found, (see_query, see_target)), asked
 
 
 def spans(found: Sequence[Judged]) -> list[tuple[float, ...]]:
@@ -110,7 +110,7 @@ def test_the_work_is_bounded(model: ViSiL) -> None:
         Judged(Segment((s, s + 9.0), (s, s + 9.0), 0.9), 3.0, 1.0, found[0].moves)
         for s in np.arange(0, 800, 100.0)
     ]
-    closer(pair, many, (see_query, see_target))
+    refined(pair, many, (see_query, see_target))
     assert sum(asked) <= MOST_FRAMES
 
 

@@ -32,7 +32,7 @@ Webhook = Annotated[
 ]
 
 
-class Starting:
+class JobStarter:
     """Takes on jobs."""
 
     def __init__(self, service: Service) -> None:

@@ -14,7 +14,7 @@ import torch
 
 from visil.collection.extraction import extract
 from visil.collection.identity import Stamp, content_id
-from visil.collection.intake import NO_STAMP, Facts, Failed, Intake, Job, Known
+from visil.collection.intake import NO_STAMP, Facts, FailedFile, Intake, Job, Known
 from visil.collection.recipe import READ, ByKind, Embedder, Settled
 from visil.collection.worker import Unforeseen
 from visil.compare.repeats import Repeats
@@ -167,6 +167,6 @@ class _Adding:
 
     def fail(self, path: Path, job: Job | None, error: VideoError) -> None:
         if isinstance(error, Unforeseen):
-            self.intake.settle(Failed(path, NO_STAMP, error.reason, job))
+            self.intake.settle(FailedFile(path, NO_STAMP, error.reason, job))
         else:
-            self.intake.settle(Failed.of(path, error.reason, job))
+            self.intake.settle(FailedFile.of(path, error.reason, job))
