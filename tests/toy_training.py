@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from array_footage import ArrayFootage
 from synthetic import moving_scene
 from visil.compare.visil import ViSiL
 from visil.edits.clips import PaperPositive
@@ -16,7 +17,6 @@ from visil.model.config import ViSiLConfig
 from visil.training.config import DataConfig, LossConfig, OptimConfig, TrainConfig
 from visil.training.distributed import Processes
 from visil.training.embedding import SnippetEmbedder
-from visil.training.footage import ArrayFootage
 from visil.training.pools import ArtificialPool
 from visil.training.trainable import learning_parts
 from visil.training.trainer import Trainer

@@ -8,7 +8,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -128,6 +128,26 @@ def make_folder(folder: str | os.PathLike[str], what: str = "a folder") -> Path:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{printable(os.fspath(folder))}: cannot be made {what}: {reason}") from error
     return Path(folder)
+
+
+def keep_within(files: Iterable[Path], most: float, but: Path | None = None) -> int:
+    """Delete files, the longest unused first, until the rest hold ``most`` bytes; what they hold then.
+
+    ``but`` stays in any case.
+    """
+    found = []
+    for file in files:
+        with suppress(OSError):
+            status = file.stat()
+            found.append((status.st_mtime_ns, status.st_size, file))
+    held = sum(size for _, size, _ in found)
+    for _, size, file in sorted(found):
+        if held <= most:
+            break
+        if file != but:
+            file.unlink(missing_ok=True)
+            held -= size
+    return held
 
 
 def _cannot_write(path: Path, error: OSError | ValueError) -> UsageError:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import visil
+from array_footage import ArrayFootage
 from synthetic import moving_scene, write_video
 from toy_training import footage, toy_config, toy_model
 from visil.errors import ModelError, UsageError
@@ -19,7 +20,7 @@ from visil.model.whitening import PCA
 from visil.training.config import DataConfig, ModelConfig, TrainConfig
 from visil.training.dataset import NEGATIVES, Split, read_footage, split, triplet_sampler
 from visil.training.distributed import Processes
-from visil.training.footage import ArrayFootage, RememberedFootage
+from visil.training.footage import RememberedFootage
 from visil.training.segments import SegmentPair
 from visil.training.starting_model import starting_model
 from visil.training.whitening import fit_on_footage

@@ -20,7 +20,6 @@ from visil.processes import available
 from visil.training import stored_frames
 from visil.training.cached_footage import CachedFootage
 from visil.training.decoders import Decoders
-from visil.training.footage import ArrayFootage
 from visil.video import Sampling, read_frames
 
 SAMPLING = Sampling(fps=2, resize=72, crop=64)
@@ -166,15 +165,3 @@ def test_a_cache_that_cannot_be_written_is_not_the_videos_fault(videos: Path, tm
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cache"):
         CachedFootage(videos, tmp_path / "file", SAMPLING)
-
-
-def test_arrays_are_footage_too() -> None:
-    rng = np.random.default_rng(0)
-    arrays = [rng.integers(0, 256, (t, 4, 4, 3)).astype(np.uint8) for t in (3, 5)]
-    footage = ArrayFootage(arrays, [[0, 1, 2], [0, 0.5, 1, 1.5, 2]])
-    assert footage.times(1).tolist() == [0, 0.5, 1, 1.5, 2]
-    assert np.array_equal(footage.images(1, [4, 0]).numpy(), arrays[1][[4, 0]])
-    with pytest.raises(UsageError, match="one size"):
-        ArrayFootage([arrays[0], rng.integers(0, 256, (3, 5, 4, 3)).astype(np.uint8)])
-    with pytest.raises(UsageError, match="3 frames was given 2 times"):
-        ArrayFootage(arrays[:1], [[0, 1]])

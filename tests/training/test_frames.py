@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
+from array_footage import ArrayFootage
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, ModelError, UsageError
 from visil.model import presets
 from visil.training.checkpoint import LAST
 from visil.training.config import FrameStage, Part
-from visil.training.footage import ArrayFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frames import PLAIN, accuracy, draw_views, schedule, train_frames, views_ahead
 from visil.training.losses import frame_info_nce, frame_triplet_loss, spread_loss

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from array_footage import ArrayFootage
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.model.config import ViSiLConfig
-from visil.training.footage import ArrayFootage
 from visil.training.hard_negatives import NEAREST, Miner, footage_words, related_groups, suitable_size
 from visil.training.segments import SegmentPair
 

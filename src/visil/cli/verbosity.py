@@ -84,11 +84,6 @@ def is_quiet() -> bool:
     return _console.level > logging.WARNING
 
 
-def is_verbose() -> bool:
-    """Whether every file is to be named."""
-    return _console.level <= logging.INFO
-
-
 class _LogFile(logging.FileHandler):
     """A file that cannot be written to any more is one line, once, and no reason to end."""
 

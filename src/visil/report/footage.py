@@ -24,7 +24,7 @@ FramesAt = Callable[[str, list[float], int], list[Image]]
 
 
 class Footage(Protocol):
-    """What a report asks of it."""
+    """Where a report gets its pictures and matrices: a collection, or two files."""
 
     @property
     def model(self) -> ViSiL:

@@ -142,29 +142,22 @@ def triplet_sampler(
     pools: list[Pool] = [ArtificialPool(videos, found["artificial"])]
     if pairs:
         pools.insert(0, AnnotatedPool(pairs, found["annotated"]))
-    related = [frozenset(some) for some in found["related"]]
-    times = [data.training.times(video) for video in videos]
-    sampler = TripletSampler(
-        pools,
-        times,
-        config.data.triplets,
-        config.data.window,
-        seed=config.seed,
-        strings=config.data.strings,
-        related=related,
-    )
-    return sampler, related
+    return _sampler(config, data, pools, [frozenset(some) for some in found["related"]])
 
 
 def _unmined_sampler(config: TrainConfig, data: Split) -> tuple[TripletSampler, Related]:
     """Made positives of every video; its negative, which nothing looks at, is the next video."""
     count = len(data.training)
     pool = ArtificialPool(list(range(count)), [[(video + 1) % count] for video in range(count)])
-    related = [frozenset((video,)) for video in range(count)]
-    times = [data.training.times(video) for video in range(count)]
+    return _sampler(config, data, [pool], [frozenset((video,)) for video in range(count)])
+
+
+def _sampler(
+    config: TrainConfig, data: Split, pools: list[Pool], related: Related
+) -> tuple[TripletSampler, Related]:
     sampler = TripletSampler(
-        [pool],
-        times,
+        pools,
+        [data.training.times(video) for video in range(len(data.training))],
         config.data.triplets,
         config.data.window,
         seed=config.seed,

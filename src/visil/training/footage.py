@@ -9,12 +9,8 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-
-from visil.errors import UsageError
 
 REMEMBERED = 4 << 30
 """Bytes of pictures kept in memory: about 8 hours at a frame a second."""
@@ -34,42 +30,6 @@ class Footage(Protocol):
 
     def images(self, video: int, positions: Sequence[int]) -> Tensor:
         """The frames at these positions, RGB uint8 [t, H, W, 3]; every video has the same H × W."""
-
-
-class ArrayFootage:
-    """Footage that lies in memory already: a uint8 [T, H, W, 3] array a video."""
-
-    def __init__(
-        self,
-        videos: Sequence[NDArray[np.uint8] | Tensor],
-        times: Sequence[Sequence[float] | Tensor] | None = None,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        self._videos = [torch.as_tensor(video) for video in videos]
-        for video in self._videos:
-            if video.dtype != torch.uint8 or video.ndim != 4 or video.shape[-1] != 3 or 0 in video.shape:
-                raise UsageError(f"a video must be uint8 [T, H, W, 3], got {video.dtype} {list(video.shape)}")
-            if video.shape[1:] != self._videos[0].shape[1:]:
-                raise UsageError("all videos must have frames of one size")
-        given = times if times is not None else [range(len(video)) for video in self._videos]
-        self._times = [torch.as_tensor(t, dtype=torch.float64) for t in given]
-        self.names = list(names) if names is not None else [f"video {i}" for i in range(len(self._videos))]
-        if not len(self._videos) == len(self._times) == len(self.names):
-            raise UsageError("videos, times and names must be as many")
-        for video, seconds in zip(self._videos, self._times, strict=True):
-            if len(video) != len(seconds):
-                raise UsageError(f"a video of {len(video)} frames was given {len(seconds)} times")
-
-    def __len__(self) -> int:
-        return len(self._videos)
-
-    def times(self, video: int) -> Tensor:
-        """Seconds of each frame."""
-        return self._times[video]
-
-    def images(self, video: int, positions: Sequence[int]) -> Tensor:
-        """The frames at these positions."""
-        return self._videos[video][torch.as_tensor(positions, dtype=torch.long)]
 
 
 class SomeFootage:

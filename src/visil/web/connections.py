@@ -22,7 +22,7 @@ FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0
 
 
 class Connections:
-    """Those of one server."""
+    """The connections of one server."""
 
     def __init__(self, limits: Limits) -> None:
         self.header_s = limits.header_s

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
 from pathlib import Path
 
+from visil.files import keep_within
 from visil.web.engine import EngineLink
 from visil.web.jobs import ask
 from visil.web.settings import GIB
@@ -31,7 +31,7 @@ class SmallCopies:
                 os.utime(file)
             else:
                 await self.make(path, file)
-                await asyncio.to_thread(self._prune, file)
+                await asyncio.to_thread(keep_within, self.folder.glob("*.mp4"), MOST_BYTES, file)
         self._making.pop(key, None)
         return file
 
@@ -41,17 +41,3 @@ class SmallCopies:
             await ask(self._engine, {"do": "small_copy", "path": os.fspath(path), "file": os.fspath(file)})
         finally:
             await self._engine.stop(only_idle=True)
-
-    def _prune(self, fresh: Path) -> None:
-        found = []
-        for file in self.folder.glob("*.mp4"):
-            with suppress(OSError):
-                status = file.stat()
-                found.append((status.st_mtime_ns, status.st_size, file))
-        total = sum(size for _, size, _ in found)
-        for _, size, file in sorted(found):
-            if total <= MOST_BYTES:
-                break
-            if file != fresh:
-                file.unlink(missing_ok=True)
-                total -= size

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from visil.files import fresh_beside
+from visil.files import fresh_beside, keep_within
 from visil.web.sandbox import Decoder
 from visil.web.settings import Limits
 
@@ -82,20 +82,8 @@ class Pictures:
             with self._lock:
                 self._bytes += len(data)
                 if self._bytes > self.limits.pictures_bytes:
-                    self._prune()
-
-    def _prune(self) -> None:
-        found = []
-        for file in self.folder.glob("??/*.jpg"):
-            with suppress(OSError):
-                status = file.stat()
-                found.append((status.st_mtime_ns, status.st_size, file))
-        self._bytes = sum(size for _, size, _ in found)
-        for _, size, file in sorted(found):
-            if self._bytes <= KEPT_SHARE * self.limits.pictures_bytes:
-                break
-            file.unlink(missing_ok=True)
-            self._bytes -= size
+                    most = KEPT_SHARE * self.limits.pictures_bytes
+                    self._bytes = keep_within(self.folder.glob("??/*.jpg"), most)
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.jpg"
