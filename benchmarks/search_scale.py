@@ -206,8 +206,7 @@ def build(candidates: CandidateIndex, synthetic: Synthetic, videos: int) -> None
     if total > 200_000:
         sample = range(0, videos, max(1, total // (lists_for(total) * 64)))
         training = np.concatenate([synthetic.video(i + 1) for i in sample])
-        candidates._index = trained_ivf(training[: lists_for(total) * 64], total)
-        candidates._look_into_lists()
+        candidates.begin(trained_ivf(training[: lists_for(total) * 64], total))
     for block in blocks(videos, 500):
         vectors = [synthetic.video(i + 1) for i in block]
         for i, frames in zip(block, vectors, strict=True):

@@ -60,7 +60,7 @@ def server() -> Iterator[None]:
                 break
             except OSError:
                 time.sleep(0.1)
-        Objects("s3://bench")._fs.mkdir("bench")
+        Objects("s3://bench").fs.mkdir("bench")
         yield
     finally:
         process.kill()

@@ -174,16 +174,16 @@ def test_windows_serves_only_its_own_machine(tmp_path: Path, monkeypatch: pytest
 
 
 def test_pipes_are_read_in_a_thread_where_they_cannot_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    from visil.web.sandbox import _exactly
+    from visil.web.sandbox import exactly
 
     monkeypatch.setattr(sys, "platform", "win32")
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb", 0) as pipe:
         os.write(writing, b"ab")
         threading.Timer(0.1, os.write, (writing, b"cd")).start()
-        assert _exactly(pipe, 4, time.monotonic() + 30) == b"abcd"
+        assert exactly(pipe, 4, time.monotonic() + 30) == b"abcd"
         with pytest.raises(TimeoutError):
-            _exactly(pipe, 1, time.monotonic() + 0.05)
+            exactly(pipe, 1, time.monotonic() + 0.05)
         os.close(writing)
         with pytest.raises(EOFError):
-            _exactly(pipe, 1, time.monotonic() + 30)
+            exactly(pipe, 1, time.monotonic() + 30)

@@ -37,7 +37,7 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("address", ["ray://host:10001", "host", "host:", ":6379", "host:port", ""])
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(UsageError, match="is no address of a Ray cluster"):
-        session._check_address(address)
+        session.check_address(address)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_nobody_listens(listener: socket.socket) -> None:
     port = listener.getsockname()[1]
     listener.close()
     with pytest.raises(session.ClusterError, match=f"no Ray cluster answers at 127.0.0.2:{port}"):
-        session._check_address(f"127.0.0.2:{port}")
+        session.check_address(f"127.0.0.2:{port}")
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", None])
@@ -74,7 +74,7 @@ def test_something_else_listens(
     thread.start()
     try:
         with pytest.raises(session.ClusterError, match="no Ray cluster answers at"):
-            session._check_address(f"127.0.0.2:{listener.getsockname()[1]}")
+            session.check_address(f"127.0.0.2:{listener.getsockname()[1]}")
     finally:
         done.set()
         thread.join()
@@ -104,7 +104,7 @@ def test_a_version_of_ray_that_differs_is_named() -> None:
         "Version mismatch: The cluster was started with:\n    Ray: 2.1\n    Python: 3.9.1\n"
         "This process on node 10.0.0.1 was started with:\n    Ray: 2.60\n    Python: 3.11.7\n"
     )
-    line = session._why_not("10.0.0.1:6379", error)
+    line = session.why_not_joined("10.0.0.1:6379", error)
     assert "\n" not in line
     assert "has other versions than this machine: The cluster was started with: Ray: 2.1" in line
 

@@ -60,8 +60,7 @@ def test_codes_are_what_they_stand_for(tmp_path: Path, monkeypatch: pytest.Monke
     rng = np.random.default_rng(1)
     held = unit(rng, 600)
     index = CandidateIndex(tmp_path, DIM)
-    index._index = candidates.trained_ivf(held, 600)
-    index._look_into_lists()
+    index.begin(candidates.trained_ivf(held, 600))
     for number, vectors in enumerate(np.split(held, 60), 1):
         index.add(number, vectors)
     queries = asked(rng, held)[:2]

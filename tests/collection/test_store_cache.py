@@ -198,11 +198,11 @@ def test_a_cache_that_is_too_small_costs_time_and_nothing_else(
 ) -> None:
     expected = [hit.id for hit in index.search(identity("video 3"), 5, exhaustive=True)]
     cache_of(index).limit = 100_000  # three of forty
-    cache_of(index)._evict()
+    cache_of(index).evict()
     read.clear()
     assert [hit.id for hit in index.search(identity("video 3"), 5, exhaustive=True)] == expected
     assert len({name for name, _ in read if name.startswith("features/")}) > 30
-    cache_of(index)._evict()
+    cache_of(index).evict()
     files = [path for path in cache_of(index).folder.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 100_000
 

@@ -204,7 +204,7 @@ def test_an_answer_that_was_lost_counts(model: ViSiL, monkeypatch: pytest.Monkey
     """The store wrote the catalogue, the connection dropped: the second attempt meets the first one's object."""
     with at(URL, model) as index:
         fill(index, ["cat"])
-        write = remote(index).objects._fs.pipe_file
+        write = remote(index).objects.fs.pipe_file
         dropped: list[str] = []
 
         def dropping(path: str, data: bytes, **options: Any) -> None:
@@ -213,7 +213,7 @@ def test_an_answer_that_was_lost_counts(model: ViSiL, monkeypatch: pytest.Monkey
                 dropped.append(path)
                 raise ConnectionResetError
 
-        monkeypatch.setattr(remote(index).objects._fs, "pipe_file", dropping)
+        monkeypatch.setattr(remote(index).objects.fs, "pipe_file", dropping)
         part(index).keep()
         assert dropped
         assert remote(index).database.generation == 1
@@ -250,8 +250,8 @@ def test_a_store_that_overwrites_is_refused(model: ViSiL, monkeypatch: pytest.Mo
         pass
     index = at(URL, model)
     put(index, "cat", features(0))
-    write = remote(index).objects._fs.pipe_file
-    monkeypatch.setattr(remote(index).objects._fs, "pipe_file", lambda path, data, **_: write(path, data))
+    write = remote(index).objects.fs.pipe_file
+    monkeypatch.setattr(remote(index).objects.fs, "pipe_file", lambda path, data, **_: write(path, data))
     with pytest.raises(StoreError, match="overwrites objects that it was told not to"):
         index.close()
     assert not [name for name in names_on_store() if name.startswith("catalogue/")]

@@ -47,7 +47,7 @@ def whole_proxy(tmp_path_factory: pytest.TempPathFactory, model: ViSiL) -> Itera
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         patch.setenv("VISIL_CACHE", str(tmp_path_factory.mktemp("writer")))
-        Objects("s3://bucket", PATIENT)._fs.mkdir("bucket")
+        Objects("s3://bucket", PATIENT).fs.mkdir("bucket")
         with at(model) as index:
             fill(index, ["cat", "cat copy", "dog", "cow", "hen", "pig"])
         yield proxy
@@ -185,7 +185,7 @@ def test_the_commands(
     groups = run("duplicates", url, "--min-confidence", "0.2", "--json").json["groups"]
     assert str(tmp_path / "b.mp4") in {video["path"] for group in groups for video in group["videos"]}
     assert run("verify", url).out == "sound\n"
-    fs = Objects("s3://bucket", PATIENT)._fs
+    fs = Objects("s3://bucket", PATIENT).fs
     victim = next(name for name in fs.find("bucket/commands.visil/features") if hits[0]["id"] in name)
     fs.rm_file(victim)
     assert "are missing" in run("verify", url).out

@@ -11,7 +11,7 @@ cache = pytest.importorskip("triton.runtime.cache")
 
 
 def test_the_name_is_the_same_and_not_reckoned_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from visil.kernels.triton_key import remember_key
+    from visil.kernels.passed_checks import remember_key
 
     monkeypatch.setenv("VISIL_CACHE", str(tmp_path))
     monkeypatch.setattr(cache, "visil_remembers", False, raising=False)

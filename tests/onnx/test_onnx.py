@@ -29,7 +29,7 @@ from visil.model.config import ViSiLConfig
 from visil.model.presets import PRESETS
 from visil.model.similarity import frame_matrix, video_similarity
 from visil.onnx import export_onnx
-from visil.onnx.graphs import Similarity, _along, repeated
+from visil.onnx.graphs import Similarity, reduced_by_graph, repeated
 from visil.video import Sampling
 
 pytestmark = pytest.mark.skipif(
@@ -138,7 +138,9 @@ def test_graphs_compute_the_papers_formulas(name: str, tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None)
 def test_mean_of_the_best_few_of_any_length(values: list[float], how: Any) -> None:
     best = sorted(values, reverse=True)[: int(how[3:])]
-    assert float(_along(torch.tensor(values), how)) == pytest.approx(sum(best) / len(best), abs=1e-6)
+    assert float(reduced_by_graph(torch.tensor(values), how)) == pytest.approx(
+        sum(best) / len(best), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(("frames", "expected"), [(1, 4), (2, 4), (3, 6), (4, 4), (5, 5)])

@@ -177,7 +177,7 @@ def test_groups_take_turns_with_pictures(index: Index, monkeypatch: pytest.Monke
     weak = [pair_of(c, d, 0.6)]
     found = Duplicates([Group([a, b], strong, a.id, "x"), Group([c, d], weak, c.id, "x")], [])
     monkeypatch.setattr(html, "PICTURED_PAIRS", 2)
-    assert html._pictured(found) == {id(strong[0]), id(weak[0])}
+    assert html.pictured(found) == {id(strong[0]), id(weak[0])}
 
 
 def test_groups_without_a_measured_pair_are_told(index: Index, tmp_path: Path) -> None:

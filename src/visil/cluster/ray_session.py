@@ -84,7 +84,7 @@ def ray_session(address: str, *, workers: int | None = None, gpus: float = 0.0) 
         yield _checked(ray, address, gpus)
         return
     if address != LOCAL:
-        _check_address(address)
+        check_address(address)
         _join(ray, address)
         try:
             yield _checked(ray, address, gpus)
@@ -137,7 +137,8 @@ def _to_log(data: dict[str, Any], *_: object, **__: object) -> None:
         logger.debug("ray: %s", line)
 
 
-def _check_address(address: str) -> None:
+def check_address(address: str) -> None:
+    """A :class:`ClusterError` where nothing answers at an address, before Ray waits for it."""
     if address == "auto":
         return
     host, colon, port = address.rpartition(":")
@@ -173,10 +174,11 @@ def _join(ray: Any, address: str) -> None:
         with _no_chatter(), chdir(NEUTRAL):  # Ray's processes look for modules where it is started
             ray.init(address=address, **_QUIET)
     except Exception as error:
-        raise ClusterError(_why_not(address, error)) from error
+        raise ClusterError(why_not_joined(address, error)) from error
 
 
-def _why_not(address: str, error: Exception) -> str:
+def why_not_joined(address: str, error: Exception) -> str:
+    """What Ray could not do, in a line."""
     text = " ".join(str(error).split())
     if "ersion mismatch" in text:
         return f"the Ray cluster at {address} has other versions than this machine: {_versions(text)}"

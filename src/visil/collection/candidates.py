@@ -133,8 +133,7 @@ class CandidateIndex:
             if index.d != self.dim or index.ntotal != known["frames"]:
                 return False
             self.numbers = set(_spread(known["numbers"]))
-            self._index = index
-            self._look_into_lists()
+            self.begin(index)
             self.on_disk = True
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return False
@@ -172,8 +171,7 @@ class CandidateIndex:
         """From nothing, of those of ``videos`` that are readable. Each feature file is read once, a small share of
         those of a large collection (more than ``FLAT_FRAMES`` frames) twice: it is trained on them first."""
         frames = sum(video.frames for video in videos)
-        self._index = self._empty(frames, lambda: _sample(videos, store, frames))
-        self._look_into_lists()
+        self.begin(self._empty(frames, lambda: _sample(videos, store, frames)))
         self.numbers = set()
         self.extend(videos, store)
 
@@ -202,7 +200,9 @@ class CandidateIndex:
 
         return isinstance(faiss.downcast_index(self._index), faiss.IndexIDMap2)
 
-    def _look_into_lists(self) -> None:
+    def begin(self, index: Any) -> None:
+        """Take over an index of FAISS's: an empty one that is trained, or one that was kept."""
+        self._index = index
         if not self._is_flat:
             self._index.nprobe = LISTS_PROBED
 

@@ -99,9 +99,9 @@ class LocalCache:
                 return
             self._since = 0
         with suppress(BlockingIOError), exclusive(self.folder / ".lock", wait=False):
-            self._evict()
+            self.evict()
 
-    def _evict(self) -> None:
+    def evict(self) -> None:
         """Delete the longest unused until the rest fits; the newest stays whatever its size, someone waits for it."""
         found: list[tuple[float, int, Path]] = []
         now = time.time()

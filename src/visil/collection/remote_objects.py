@@ -72,7 +72,7 @@ class Objects:
     def __init__(self, url: str, patience: Patience | None = None) -> None:
         self.base = url.rstrip("/")
         self.patience = patience or Patience.usual()
-        self._fs, self._root = _filesystem(self.base, self.patience)
+        self.fs, self._root = _filesystem(self.base, self.patience)
 
     def url(self, name: str) -> str:
         """An object as people know it."""
@@ -83,7 +83,7 @@ class Objects:
 
         def ranged(**options: Any) -> bytes:
             try:
-                data: bytes = self._fs.cat_file(self._at(name), start=start, end=stop, **options)
+                data: bytes = self.fs.cat_file(self._at(name), start=start, end=stop, **options)
             except OSError as error:
                 if "range" in str(error).lower():  # it ends before ``start``
                     return b""
@@ -95,14 +95,14 @@ class Objects:
     def create(self, name: str, data: bytes) -> None:
         """Write an object that is not there yet, whole; FileExistsError where it is."""
         self._asked(
-            name, lambda **o: self._fs.pipe_file(self._at(name), data, mode="create", **o), size=len(data)
+            name, lambda **o: self.fs.pipe_file(self._at(name), data, mode="create", **o), size=len(data)
         )
 
     def upload(self, name: str, file: Path) -> None:
         """A file as an object."""
 
         def put(**options: Any) -> None:
-            self._fs.put_file(os.fspath(file), self._at(name), **options)
+            self.fs.put_file(os.fspath(file), self._at(name), **options)
 
         self._asked(name, put, size=file.stat().st_size)
 
@@ -110,8 +110,8 @@ class Objects:
         """{name: (bytes, when last written)} of the objects below ``folder``."""
 
         def found(**options: Any) -> dict[str, dict[str, Any]]:
-            self._fs.invalidate_cache()
-            listing: dict[str, dict[str, Any]] = self._fs.find(self._at(folder), detail=True, **options)
+            self.fs.invalidate_cache()
+            listing: dict[str, dict[str, Any]] = self.fs.find(self._at(folder), detail=True, **options)
             return listing
 
         try:
@@ -127,7 +127,7 @@ class Objects:
         """Delete objects; those that are gone already are no matter."""
         for name in names:
             try:
-                self._asked(name, lambda name=name, **o: self._fs.rm_file(self._at(name), **o))
+                self._asked(name, lambda name=name, **o: self.fs.rm_file(self._at(name), **o))
             except FileNotFoundError:
                 continue
 
@@ -140,7 +140,7 @@ class Objects:
         patience = self.patience
         limit = patience.answer_s * answers + size / UPLOAD_RATE
         # Only stores that speak a network protocol by themselves can be told when to give up on an answer.
-        options = {"timeout": limit + 1.0} if isinstance(self._fs, AsyncFileSystem) else {}
+        options = {"timeout": limit + 1.0} if isinstance(self.fs, AsyncFileSystem) else {}
         until = time.monotonic() + patience.total_s + size / UPLOAD_RATE
         pause = patience.first_pause_s
         while True:

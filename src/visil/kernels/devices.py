@@ -70,8 +70,7 @@ def _tried(index: int) -> str | None:
         return f"compute capability {major}.{minor}, {OLDEST[0]}.{OLDEST[1]} is needed"
     device = torch.device("cuda", index)
     try:
-        from visil.kernels.passed_checks import passed
-        from visil.kernels.triton_key import remember_key
+        from visil.kernels.passed_checks import passed, remember_key
 
         remember_key()
         return None if passed(lambda: _multiplies(device), "products", device) else "its result is wrong"

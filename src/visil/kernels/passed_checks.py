@@ -1,16 +1,22 @@
-"""Checks of a GPU that were passed on this machine before are not made again on each start.
+"""What takes long to find out about a GPU is remembered in the cache folder, and not found out on each start.
 
 A check compiles kernels and loads libraries that the work itself may not need, which takes seconds. What it depends on
 (the chip, the driver, the versions of torch and Triton, the weights) is its name in ``checks/`` of the cache folder;
-whatever changes is checked anew, and so is what failed. Deleting the folder loses nothing.
+whatever changes is checked anew, and so is what failed. Triton's own name is part of the name of every kernel that lies
+compiled on disk, and Triton makes it from the bytes of all of its files, its library among them, in every process:
+nearly half a second before the first kernel runs. As long as that library is the one it was, so is the name. Deleting
+the folder loses nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from importlib import metadata
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -51,3 +57,38 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def remember_key() -> None:
+    """Let Triton take its name from the cache folder, where it has been reckoned before; else as it always does."""
+    import triton
+    from triton.runtime import cache
+
+    reckoned = getattr(cache, "triton_key", None)
+    libraries = sorted(Path(triton.__file__).parent.glob("_C/libtriton*"))
+    if reckoned is None or not libraries or getattr(cache, "visil_remembers", False):
+        return
+    try:
+        stamps = [one.stat() for one in (Path(cache.__file__), *libraries)]
+    except OSError:
+        return
+    known = [triton.__version__, triton.__file__, *((one.st_size, one.st_mtime_ns) for one in stamps)]
+    digest = hashlib.blake2b(repr(known).encode(), digest_size=12).hexdigest()
+    file = cache_folder() / "checks" / f"triton-{digest}"
+
+    @lru_cache
+    def triton_key() -> str:
+        with suppress(OSError, UnicodeDecodeError):
+            found = file.read_text("utf-8")
+            if found.startswith(triton.__version__):
+                return found
+        made = str(reckoned())
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            fresh = file.with_name(f".{file.name}-{os.getpid()}")
+            fresh.write_text(made, "utf-8")
+            os.replace(fresh, file)
+        return made
+
+    cache.triton_key = triton_key
+    cache.visil_remembers = True

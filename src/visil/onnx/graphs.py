@@ -74,10 +74,10 @@ class Similarity(nn.Module):
     def score(self, matrix: Tensor) -> Tensor:
         """CS_v of Eq. 6."""
         inner, outer = self.formula.video_pool
-        forward = _along(_along(matrix, inner), outer)
+        forward = reduced_by_graph(reduced_by_graph(matrix, inner), outer)
         if not self.formula.symmetric:
             return forward
-        return (forward + _along(_along(matrix.transpose(0, 1), inner), outer)) / 2
+        return (forward + reduced_by_graph(reduced_by_graph(matrix.transpose(0, 1), inner), outer)) / 2
 
 
 def repeated(matrix: Tensor, dim: int) -> Tensor:
@@ -106,8 +106,8 @@ def _over(parts: Iterable[Tensor], how: Reduction) -> Tensor:
     return _over(places, "mean")
 
 
-def _along(values: Tensor, how: Reduction) -> Tensor:
-    """The last axis, of any length, is gone; fewer than the best few are all taken."""
+def reduced_by_graph(values: Tensor, how: Reduction) -> Tensor:
+    """As :func:`visil.model.similarity.reduced`, for a last axis whose length the graph does not know."""
     few = best_few(how)
     if few is None:
         return reduced(values, how)

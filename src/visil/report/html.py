@@ -57,7 +57,7 @@ class _Report:
         self.found = found
         self.min_confidence = min_confidence
         self.footage = CollectionFootage(index, frames_at)
-        self.pictured = _pictured(found)
+        self.pictured = pictured(found)
         self.pictures_left = PICTURED_VIDEOS
 
     def pieces(self) -> Iterator[str]:
@@ -239,7 +239,7 @@ def _strength(pair: Pair) -> tuple[float, float]:
     return -pair.confidence, -pair.score
 
 
-def _pictured(found: Duplicates) -> set[int]:
+def pictured(found: Duplicates) -> set[int]:
     """``id()`` of the pairs that get pictures; groups take turns, common footage last."""
     turns: list[tuple[bool, int, tuple[float, float], int]] = []
     for pairs in (*(group.pairs for group in found.groups if not group.identical), found.common):

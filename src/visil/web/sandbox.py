@@ -292,16 +292,16 @@ def _info(header: dict[str, Any]) -> VideoInfo:
 
 
 def _answer(pipe: IO[bytes], until: float) -> tuple[dict[str, Any], bytearray]:
-    (length,) = struct.unpack("!I", _exactly(pipe, 4, until))
+    (length,) = struct.unpack("!I", exactly(pipe, 4, until))
     if length > MOST_HEADER:
         raise ValueError(length)
-    header = json.loads(_exactly(pipe, length, until))
+    header = json.loads(exactly(pipe, length, until))
     if not 0 <= header["bytes"] <= MOST_DATA:
         raise ValueError(header["bytes"])
-    return header, _exactly(pipe, header["bytes"], until)
+    return header, exactly(pipe, header["bytes"], until)
 
 
-def _exactly(pipe: IO[bytes], count: int, until: float) -> bytearray:
+def exactly(pipe: IO[bytes], count: int, until: float) -> bytearray:
     """So many bytes; EOFError where the process was ended, TimeoutError where they do not come in time."""
     data = bytearray(count)
     view, done = memoryview(data), 0
