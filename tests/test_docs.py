@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 
 import pytest
@@ -25,6 +26,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("benchmarks/*
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FILE = re.compile(r"(?<![\w/.-])((?:src/visil|tests|benchmarks|examples)/[\w./-]*\w)")
 """A file of the repository as prose and commands name it."""
+MODULE_FILE = re.compile(r"`([a-z_]+/(?:[a-z_]+/)*[a-z0-9_]+\.py)`")
+"""A module's file, from its room on."""
+DOTTED = re.compile(r"`(visil(?:\.[A-Za-z_0-9]+)+)")
+"""A name in Python."""
+NAMES_OF_FILES = {"visil.toml", "visil.pth", "visil.json", "visil.log"}
 
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="no docs here")
 
@@ -80,6 +86,22 @@ def test_every_command_and_option_is_in_the_reference(reference: ModuleType) -> 
         for parameter in command.params:
             if parameter.param_type_name == "option" and parameter.name != "help":
                 assert all(f"`{option}`" in section for option in parameter.opts), (names, parameter.opts)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_modules_and_names_of_the_package_are_there(page: Path) -> None:
+    text = page.read_text("utf-8")
+    missing = {
+        file
+        for file in MODULE_FILE.findall(text)
+        if not (PACKAGE / file).is_file() and not (ROOT / file).is_file()
+    }
+    for name in set(DOTTED.findall(text)) - NAMES_OF_FILES:
+        try:
+            resolve_name(name)
+        except (ImportError, AttributeError):
+            missing.add(name)
+    assert {file for file in missing if not file.startswith("benchmarks/")} == set()
 
 
 def test_every_public_name_is_in_the_reference(reference: ModuleType) -> None:

@@ -1,1 +1,1 @@
-"""A collection beyond one folder or one machine: shards, and work spread over a Ray cluster."""
+"""Work spread over a Ray cluster: shards in actors, an engine for ``add``, evaluation."""
