@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -33,6 +32,7 @@ from typing import Any
 
 from shared.results import machine, write
 from visil.paper.ablation import CURVES, RECIPE_OF, curve_recipe
+from visil.processes import usable_cores
 
 BACKBONE = "efficientnet-lite0"
 LEARNED = ("ViSiL_v", "ViSiL_sym", "ViSiL_f+W+A")
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=3e-4)
     parser.add_argument("--batch", type=int, default=1, help="triplets a step")
     parser.add_argument("--curves", action="store_true", help="Figure 5, too: nine rows more")
-    parser.add_argument("--at-once", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--at-once", type=int, default=usable_cores())
     parser.add_argument("--seconds", type=float, default=280, help="until all ends")
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -25,6 +24,7 @@ import visil
 from shared.results import as_text, keep
 from visil.collection.store import FeatureStore
 from visil.matching.blank import blank_frames
+from visil.processes import usable_cores
 from visil.video import Frames, is_video_path, stream_frames
 
 
@@ -88,7 +88,7 @@ def main() -> None:
     result: dict[str, object] = {
         "videos": videos,
         "frames": frames,
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": usable_cores(),
     }
     for part in ("decode", "backbone", "write"):
         seconds = parts[f"{part}, s"]

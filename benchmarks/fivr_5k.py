@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from pathlib import Path
 
 from paper_parts import scene
 from shared.results import machine, write
+from visil.processes import usable_cores
 from visil.video.writer import write_video
 
 FPS = 25
@@ -84,7 +84,7 @@ def main() -> None:
     annotation, ids = args.out / "annotation.json", args.out / "ids.json"
     if not ids.exists():
         (args.out / "made").mkdir(parents=True, exist_ok=True)
-        with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with ProcessPoolExecutor(usable_cores()) as pool:
             make = partial(make_video, folder=args.out / "made", seconds=args.seconds, size=size)
             made = list(pool.map(make, range(args.different)))
         make_files(made, args.out / "videos", args.videos)

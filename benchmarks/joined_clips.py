@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from torch import Tensor
 
 from shared.footage_split import Split, items
 from visil.edits.clips import Heavy, Mild, PaperPositive
+from visil.processes import usable_cores
 from visil.video import Sampling, probe, stream_frames
 from visil.video.writer import write_video
 
@@ -241,7 +241,7 @@ def main() -> None:
     parser.add_argument("--apart", action="store_true", help="no source is in both")
     parser.add_argument("--learn-edits", nargs="+", choices=EDITS, default=tuple(EDITS), metavar="EDIT")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--workers", type=int, default=usable_cores())
     args = parser.parse_args()
     to_learn, to_find = divided(args.data, args.apart)
     learned = small_vcdb(

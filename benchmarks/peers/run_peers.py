@@ -80,7 +80,7 @@ def machine() -> dict[str, object]:
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
         "processor": names[0] if names else platform.processor(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": os.cpu_count(),
         "python": platform.python_version(),
     }
 

@@ -15,13 +15,13 @@ Parameter names are those that conversions of the published checkpoint to PyTorc
 from __future__ import annotations
 
 import os
-from math import ceil
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from visil.errors import ModelError, UsageError
+from visil.model.backbones.efficientnet_lite import same_padding
 from visil.model.backbones.weights import load_into, read_checkpoint
 
 FILE = "rgb_imagenet.pt"
@@ -62,7 +62,7 @@ class Unit3D(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, T, H, W] to [B, C', T', H', W']."""
-        return F.relu(self.bn(self.conv3d(F.pad(x, same_padding(x, self.kernel, self.stride)))))
+        return F.relu(self.bn(self.conv3d(F.pad(x, same_pads(x, self.kernel, self.stride)))))
 
 
 class Mixed(nn.Module):
@@ -153,13 +153,12 @@ class I3D(nn.Module):
 
 def max_pool(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
     """Max pooling that pads as TensorFlow's "SAME"; what is padded never wins."""
-    return F.max_pool3d(F.pad(x, same_padding(x, kernel, stride), value=-torch.inf), kernel, stride)
+    return F.max_pool3d(F.pad(x, same_pads(x, kernel, stride), value=-torch.inf), kernel, stride)
 
 
-def same_padding(x: Tensor, kernel: Triple, stride: Triple) -> list[int]:
+def same_pads(x: Tensor, kernel: Triple, stride: Triple) -> list[int]:
     """What TensorFlow's "SAME" adds to [..., T, H, W], more behind than before; last axis first, as ``F.pad`` wants."""
     pads: list[int] = []
     for size, length, step in zip(reversed(x.shape[-3:]), reversed(kernel), reversed(stride), strict=True):
-        total = max((ceil(size / step) - 1) * step + length - size, 0)
-        pads += [total // 2, total - total // 2]
+        pads += same_padding(size, length, step)
     return pads
