@@ -1,4 +1,4 @@
-"""A check that was passed on this machine is remembered, for the same circumstances and no others."""
+"""A check that was passed on this machine is remembered for the same circumstances; and so is the name of Triton."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from visil.kernels.passed_checks import passed
+from visil.kernels.passed_checks import passed, remember_key
 
 CPU = torch.device("cpu")
 
@@ -61,3 +61,21 @@ def test_a_cache_that_cannot_be_written_is_no_error(cache: Path) -> None:
     assert passed(check, "products", CPU)
     assert passed(check, "products", CPU)
     assert check.made == 2
+
+
+def test_the_name_of_triton_is_the_same_and_not_reckoned_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    triton, kept = pytest.importorskip("triton"), pytest.importorskip("triton.runtime.cache")
+    monkeypatch.setattr(kept, "visil_remembers", False, raising=False)
+    name = f"{triton.__version__}-some-digest"
+    times: list[int] = []
+
+    def reckoned() -> str:
+        times.append(1)
+        return name
+
+    for _ in range(2):  # as two processes
+        monkeypatch.setattr(kept, "visil_remembers", False)
+        monkeypatch.setattr(kept, "triton_key", reckoned)
+        remember_key()
+        assert kept.triton_key() == name
+    assert len(times) == 1

@@ -20,7 +20,7 @@ from torch import Tensor
 from visil.compare.visil import ViSiL
 from visil.kernels.signs import signs_only
 from visil.model.codes import decode, encode
-from visil.model.features import VideoFeatures
+from visil.model.features import VideoFeatures, shown_vectors
 
 if TYPE_CHECKING:
     from visil.collection.parts import Parts
@@ -89,7 +89,7 @@ def sampled(parts: Parts) -> Background:
 
 def middle_frame(video: VideoFeatures) -> Tensor | None:
     """The middle one of a video's frames that are not blank, [R, C]; None where all are."""
-    shown = video.vectors if video.blank is None else video.vectors[~video.blank]
+    shown = shown_vectors(video)
     return shown[len(shown) // 2] if len(shown) else None
 
 

@@ -25,7 +25,6 @@ from visil.files import delete_unless_in_use
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
 
     from visil.collection.catalogue import Video
     from visil.collection.device_votes import DeviceFrames
@@ -83,9 +82,11 @@ class Probes:
         """
         import torch
 
+        from visil.model.features import shown_vectors
+
         whole = frame_vectors(video)
         frames = np.arange(len(whole))
-        shown = _shown(video)
+        shown = shown_vectors(video)
         regions = shown.shape[1]
         room = min(max(0, most - len(whole)), len(whole) * regions)
         if regions == 1 or room == 0:
@@ -94,10 +95,6 @@ class Probes:
         flat = shown.flatten(0, 1)[torch.from_numpy(chosen)].float()
         parts = torch.nn.functional.normalize(flat, dim=1).cpu().numpy()
         return cls(np.concatenate([whole, parts]), np.concatenate([frames, chosen // regions]))
-
-
-def _shown(video: VideoFeatures) -> Tensor:
-    return video.vectors if video.blank is None else video.vectors[~video.blank]
 
 
 class CandidateIndex:

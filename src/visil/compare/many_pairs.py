@@ -12,14 +12,13 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from visil.compare.judge import Pair, answer
 from visil.compare.matches import NOTHING_SHOWN, Asked, check, compare_many, measured_together
 from visil.kernels import Scorer
 from visil.kernels.packing import runs
 from visil.matching.match import Match
-from visil.model.features import VideoFeatures
+from visil.model.features import VideoFeatures, shown_vectors
 from visil.model.network import Network
 from visil.model.reader import least_promising
 
@@ -94,7 +93,7 @@ def _scores_of_shown(
     scorer: Scorer, query: VideoFeatures, targets: Sequence[VideoFeatures], scores: Numbers
 ) -> Numbers:
     """Scores without blank frames, which any two videos have in common."""
-    own, others = _shown(query), [_shown(target) for target in targets]
+    own, others = shown_vectors(query), [shown_vectors(target) for target in targets]
     blank = [len(own) < len(query) or len(one) < len(t) for one, t in zip(others, targets, strict=True)]
     if not any(blank):
         return scores
@@ -102,10 +101,3 @@ def _scores_of_shown(
     found = np.where(blank, NOTHING_SHOWN, scores)
     found[left] = scorer.first_pass([own], [[others[i] for i in left]])[0]
     return found
-
-
-def _shown(video: VideoFeatures) -> Tensor:
-    """The vectors of frames that are not blank."""
-    if video.blank is None or not bool(video.blank.any()):
-        return video.vectors
-    return video.vectors[(~video.blank).nonzero()[:, 0].to(video.vectors.device)]

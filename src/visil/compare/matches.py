@@ -27,7 +27,7 @@ from visil.matching.match import Match, Matrices
 from visil.matching.straight import AROUND, changes
 from visil.matching.stretches import Block, Stretch, block_of, stretches
 from visil.model.comparator import SHORTEST
-from visil.model.features import VideoFeatures
+from visil.model.features import VideoFeatures, shown_frames, shown_vectors
 from visil.model.network import Network
 
 LongVideos = Literal["exact", "authors"]
@@ -105,7 +105,7 @@ def measured(
 
     shown = plain
     if _has_blank(query) or _has_blank(target):
-        q, t = query.vectors[_shown(query)], target.vectors[_shown(target)]
+        q, t = shown_vectors(query), shown_vectors(target)
         shown = scorer.pair(q, t) if len(q) and len(t) else NOTHING_SHOWN
     pair = Pair(model.config, scorer, query, target, plain, _less_common(shown, query, common), both)
     return pair, judged(pair, reading.stretches())
@@ -313,10 +313,10 @@ def _scores_of_shown(
         return {}
     found = dict.fromkeys(chosen, NOTHING_SHOWN)
     parts = frames.split([len(target) for target in targets], dim=1)
-    rows = _shown(query).to(frames.device)
-    left = [place for place in chosen if rows.any() and _shown(targets[place]).any()]
+    rows = shown_frames(query).to(frames.device)
+    left = [place for place in chosen if rows.any() and shown_frames(targets[place]).any()]
     if left:
-        columns = [parts[place][rows][:, _shown(targets[place]).to(frames.device)] for place in left]
+        columns = [parts[place][rows][:, shown_frames(targets[place]).to(frames.device)] for place in left]
         lengths = [part.shape[1] for part in columns]
         read = scorer.read(torch.cat(columns, dim=1), lengths)
         found |= {place: score for place, (score, _) in zip(left, read, strict=True)}
@@ -358,9 +358,9 @@ def _stretches_of_pairs(
 
 def _less_common(score: float, query: VideoFeatures, common: Common | None) -> float:
     """A score less what of it is common."""
-    if common is None or not _shown(query).any():
+    if common is None or not shown_frames(query).any():
         return score
-    return score - float(common[_shown(query).numpy()].mean())
+    return score - float(common[shown_frames(query).numpy()].mean())
 
 
 def _same(kept: Matrices) -> Matrices:
@@ -393,7 +393,3 @@ def check(
 
 def _has_blank(video: VideoFeatures) -> bool:
     return video.blank is not None and bool(video.blank.any())
-
-
-def _shown(video: VideoFeatures) -> Tensor:
-    return torch.ones(len(video), dtype=torch.bool) if video.blank is None else ~video.blank

@@ -69,3 +69,15 @@ class VideoFeatures:
         if self.duration is not None and self.duration > float(times[-1]):
             last = min(last, self.duration)
         return torch.cat([times[1:], times.new_tensor([last])])
+
+
+def shown_frames(video: VideoFeatures) -> Tensor:
+    """Which frames are not blank, bool [T]."""
+    return torch.ones(len(video), dtype=torch.bool) if video.blank is None else ~video.blank
+
+
+def shown_vectors(video: VideoFeatures) -> Tensor:
+    """The vectors of frames that are not blank, [t, R, C]."""
+    if video.blank is None or not bool(video.blank.any()):
+        return video.vectors
+    return video.vectors[shown_frames(video).nonzero()[:, 0].to(video.vectors.device)]
