@@ -55,6 +55,16 @@ def test_too_few_frames_say_nothing(frames: int) -> None:
     assert compared(wandering(frames, 1), noisy(wandering(frames, 1)))[2] == 0
 
 
+@pytest.mark.parametrize(("frames", "in_step"), [(4, 0.5 / 0.1134), (24, 6.0)])
+def test_few_shifts_that_agree_by_accident_are_no_measure_of_chance(frames: int, in_step: float) -> None:
+    """Of four frames there are three shifts: where these vary by nothing, four usual ones of 0.15 leave 0.1134."""
+    own = np.eye(frames)
+    half = 0.5 * own + 0.5 / frames  # every shift agrees as little as every other
+    found = moves(half, own, own)
+    assert found.agreement == pytest.approx(0.5)
+    assert found.in_step == pytest.approx(in_step, rel=1e-3)
+
+
 def test_shifts_closer_than_told_do_not_count() -> None:
     """Frames that are each shown four times agree with themselves shifted by less."""
     slow = wandering(6, 5).repeat(4, axis=0)

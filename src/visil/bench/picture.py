@@ -65,9 +65,9 @@ def draw_end_to_end(result: Mapping[str, Any], path: Path) -> None:
             speeds = [row["samples"] / row["seconds"] for row in found]
             left.plot([row["workers"] for row in found], speeds, "o-", label=label)
     for what in ("decode", "add", "search", "duplicates"):
-        found = of(what, "cpu")
-        workers = [row["workers"] for row in found]
-        right.plot(workers, [row["efficiency"] * row["workers"] for row in found], "o-", label=what)
+        if found := of(what, "cpu"):
+            workers = [row["workers"] for row in found]
+            right.plot(workers, [row["efficiency"] * row["workers"] for row in found], "o-", label=what)
     ticks = sorted({row["workers"] for row in rows})
     right.plot(ticks, ticks, ":", color="C7", label="n times one")
     right.plot(ticks, [0.75 * n for n in ticks], "--", color="C7", label="0.75 of that")

@@ -18,6 +18,9 @@ Floats = NDArray[np.floating]
 LEAST_CHANCE = 0.05
 """The least that shifted stretches are taken to agree by chance."""
 
+USUAL_CHANCE, USUAL_SHIFTS = 0.15, 4
+"""What chance is like in most stretches, and as how many shifts that counts: three alone may agree by accident."""
+
 MOST = 6.0
 """In multiples of chance, the agreement beyond which more says nothing more."""
 
@@ -81,9 +84,16 @@ def moves(across: Floats, query: Floats, target: Floats, apart: int = 1) -> Move
     left = _centred(across) / max(change, 1e-6)
     rows = np.arange(frames)
     shifted = [left[rows, (rows + k) % frames].mean() for k in range(apart, frames - apart + 1)]
-    chance = float(np.std(shifted)) if len(shifted) > 1 else 0.0
+    chance = _chance(shifted) if len(shifted) > 1 else 0.0
     agreement = min(max(float(left.diagonal().mean()), -1.0), 1.0)
     return Moves(agreement, chance, frames if len(shifted) >= FEWEST - 1 else 1, change)
+
+
+def _chance(shifted: list[float]) -> float:
+    """How far the agreement varies over some shifts, and over as many more of the usual kind."""
+    count = len(shifted)
+    own, usual = count * float(np.var(shifted)), USUAL_SHIFTS * USUAL_CHANCE**2
+    return float(np.sqrt((own + usual) / (count + USUAL_SHIFTS)))
 
 
 def _centred(kernel: Floats) -> Floats:
