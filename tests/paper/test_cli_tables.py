@@ -104,7 +104,7 @@ def test_mistakes_are_one_line(clips: Path, model: Path, tmp_path: Path) -> None
 
 
 def test_what_is_missing_is_said_before_any_work(
-    tmp_path: Path, clips: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clips: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     common = ("--videos", clips, "--out", tmp_path / "out", "--device", "cpu")
@@ -120,4 +120,6 @@ def test_what_is_missing_is_said_before_any_work(
     (tmp_path / "empty").mkdir()
     assert failure(*quick, tmp_path / "empty") == f"{tmp_path / 'empty'}: holds no videos"
     assert failure(*quick, tmp_path / "no") == f"{tmp_path / 'no'}: is no folder of videos"
+    other = failure("table-3", *common, "--quick", "--model", f"ViSiL_v={model}")
+    assert other.startswith("ViSiL_v is a model with whitening, which small is not: leave the model out")
     assert not (tmp_path / "out").exists()

@@ -77,6 +77,10 @@ class Setup:
     annotated: bool
     """Whether it is known which stretches of them show the same, or nobody has to know."""
 
+    def __post_init__(self) -> None:
+        for row, model in self.models.items():
+            visil_system(row, model)  # refuses a model that is not the row it is to stand for
+
     def names(self) -> list[str]:
         """Every system that a table can have."""
         return [*SYSTEMS, I3D]
@@ -301,7 +305,7 @@ class Experiment:
         given = self.setup.given(name)
         if given is not None:
             model = self.models[given]
-            own = visil_system(given, model)  # refuses a model that is not the row it is to stand for
+            own = visil_system(given, model)
             if self.shares_features(model):
                 return RefinedSystem(model, given), self.bank, _learned(model)
             networks = replace(self.networks, model=model, _keys={})
