@@ -21,6 +21,7 @@ from visil.paper.ablation import CURVES, curve_recipe
 from visil.paper.experiment import Changes, Experiment, Setup
 from visil.paper.feature_bank import Networks
 from visil.paper.figures import figure_5
+from visil.paper.tables import noted
 from visil.paper.trained_models import TrainedModels
 from visil.paper.videos import DatasetVideos
 from visil.training.recipes import RECIPES, Recipe
@@ -127,8 +128,10 @@ def test_a_given_model_stands_for_every_row_of_its_recipe(
         assert made.trained(name) is model
         assert made.figures(name) == figures
         assert made.setup.recipe_name(name) == "given: own"
-    (point,) = figure_5("gamma", made, [0.5]).rows
+    curve = figure_5("gamma", made, [0.5])
+    (point,) = curve.rows
     assert (point.recipe, point.ours["DSVR"]) == ("given: own", figures["DSVR"])
+    assert f"Given by --model: {row} (own)." in curve.note
     others: list[str | Recipe] = [
         "without L_reg",
         "ViSiL_v AP-AP/MP-AP",
@@ -136,6 +139,8 @@ def test_a_given_model_stands_for_every_row_of_its_recipe(
         curve_recipe(CURVES["gamma"], 1.0),
     ]
     assert [made.setup.given(name) for name in others] == [None] * 4
+    assert f"Given by --model: {row} (own)." in noted(made, ["ViSiL_f", "ViSiL_v"])
+    assert "Given" not in noted(made, others)
 
 
 def test_nothing_is_missing_for_a_row_whose_model_was_given_under_another_name() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from toy_bench import small_experiment, small_model, write_clips
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.evaluation.datasets.activitynet import ActivityNet
+from visil.evaluation.datasets.fivr import Fivr
 from visil.evaluation.predictions import as_scores
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
@@ -212,3 +215,17 @@ def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(experiment:
     assert all(target not in duplicates_of(benchmark, query) for _, _, query, target in found)
     table, figure = figure_4(experiment, "MAC")
     assert len(figure.axes) == 2 * len(table.rows)
+
+
+def test_what_has_any_label_is_no_mistake_of_the_annotation() -> None:
+    """FIVR knows more than duplicates: a complementary scene that ranks high was labelled, and is none."""
+    labels = {"q": {"ND": frozenset("a"), "CS": frozenset("b"), "DA": frozenset("c")}}
+    fivr = Fivr("fivr-5k", labels, ("q",), frozenset("abcd"))
+    scores = as_scores({"q": {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}})
+    made = SimpleNamespace(
+        videos=SimpleNamespace(benchmark=fivr),
+        bank=SimpleNamespace(readable=list),
+        prepare=lambda _: None,
+        predictions=lambda _: SimpleNamespace(scores=scores),
+    )
+    assert unannotated(cast(Experiment, made), "MAC") == [(0.6, 4, "q", "d")]

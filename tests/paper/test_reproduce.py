@@ -250,6 +250,10 @@ def test_a_figure_is_drawn(name: str, places: dict[str, str]) -> None:
     with Image.open(picture) as image:
         shown = np.asarray(image.convert("RGB")).reshape(-1, 3)
     assert len(np.unique(shown, axis=0)) > 1000, "frames of the videos are in it"
+    if name == "figure-4":
+        labels = [row["label"] for row in made["rows"]]
+        assert "q1, ds2" in labels, "all others have a label of q1's"
+        assert "q2, ds2" not in labels
     kinds = [row["label"].split(":")[0] for row in made["rows"]]
     if name == "figure-1":
         assert kinds == ["duplicate scene", "unrelated"]

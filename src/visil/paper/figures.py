@@ -25,6 +25,7 @@ from visil.paper.tables import MadeRow, MadeTable, Value, flat, noted
 from visil.plots.attention_figure import attention_figure
 from visil.plots.heat import HEAT
 from visil.plots.panels import INK
+from visil.training.recipes import Recipe
 
 PUBLISHED: dict[str, Value] = {
     "queries": "50",
@@ -65,7 +66,8 @@ def precision_recall_table(experiment: Experiment, systems: Sequence[str]) -> Ma
         mean = precision_recall(experiment, scores).tolist()
         ours: dict[str, Value] = dict(zip(recalls, mean, strict=True))
         rows.append(MadeRow(name, ours, {}))
-    return _table(experiment, "pr-curves", f"Precision over recall, DSVR, {_how(benchmark)}", recalls, rows)
+    title = f"Precision over recall, DSVR, {_how(benchmark)}"
+    return _table(experiment, "pr-curves", title, recalls, rows, models=systems)
 
 
 def precision_recall(experiment: Experiment, scores: Scores) -> NDArray[np.float64]:
@@ -92,16 +94,14 @@ def _how(benchmark: Benchmark) -> str:
 
 
 def figure_4(experiment: Experiment, system: str = "ViSiL_v") -> tuple[MadeTable, Figure]:
-    """Figure 4: the pairs that a system finds most alike of those that are not duplicates by the truth, one a query.
+    """Figure 4: the pairs that a system finds most alike of those without a label, one a query.
 
     In the paper these are mistakes of the annotation, seen by looking at them; here they are put where they can be
     looked at. On the built-in benchmark, whose truth is known, they are mistakes of the system.
     """
     pairs = unannotated(experiment, system)[:MISTAKES]
     if not pairs:
-        raise UsageError(
-            "every pair of this benchmark is annotated as a duplicate: there is no mistake to show"
-        )
+        raise UsageError("every pair of this benchmark is annotated: there is no mistake to show")
     rows = [
         MadeRow(f"{query}, {target}", {"score": score, "rank": str(rank)}, {})
         for score, rank, query, target in pairs
@@ -117,22 +117,23 @@ def figure_4(experiment: Experiment, system: str = "ViSiL_v") -> tuple[MadeTable
         axes[1].set_title(
             f"{short(target)}: score {score:.3f}, rank {rank}", fontsize=7.5, color=INK, loc="left"
         )
-    title = f"Not duplicates by the annotation, yet alike to {system}"
+    built_in = isinstance(experiment.videos.benchmark, BuiltIn)
+    kind = "Not duplicates by the annotation" if built_in else "Without a label in the annotation"
+    title = f"{kind}, yet alike to {system}"
     figure.suptitle(title, fontsize=10.5, color=INK, x=0.01, ha="left")
-    note = "Pairs that share a scene but no footage are among them where the truth knows only footage."
-    return _table(experiment, "mistakes", title, ["score", "rank"], rows, note), figure
+    note = "Pairs that share a scene but no footage are among them." if built_in else ""
+    return _table(experiment, "mistakes", title, ["score", "rank"], rows, note, models=(system,)), figure
 
 
 def unannotated(experiment: Experiment, system: str) -> list[tuple[float, int, str, str]]:
-    """(score, rank, query, target) of each query's highest target that is no duplicate, highest scores first."""
-    benchmark = experiment.videos.benchmark
-    require_duplicates(benchmark)
+    """(score, rank, query, target) of each query's highest target without a label, highest scores first."""
+    benchmark = require_duplicates(experiment.videos.benchmark)
     experiment.prepare({system: None})
     database = frozenset(experiment.bank.readable(sorted(benchmark.database)))
     found = []
     for query, row in experiment.predictions(system).scores.items():
         ranked = RankedTargets(row, database, but=query)
-        wrong = np.flatnonzero(~ranked.flags(duplicates_of(benchmark, query)))
+        wrong = np.flatnonzero(~ranked.flags(labelled(benchmark, query)))
         if len(wrong):
             best = wrong[np.argmax(ranked.values[wrong])]
             rank = int((ranked.values > ranked.values[best]).sum()) + 1
@@ -146,15 +147,16 @@ def figure_5(name: str, experiment: Experiment, values: Sequence[float] | None =
     A model is trained for each value, unless it lies in the output folder already.
     """
     curve = CURVES[name]
+    points = {value: curve_recipe(curve, value) for value in curve_points(name, values)}
     rows = []
-    for value in curve_points(name, values):
-        recipe = curve_recipe(curve, value)
+    for value, recipe in points.items():
         found = experiment.figures_of(recipe, f"ViSiL_v {curve.sign} {value:g}")
         figures = flat({key: one for key, one in found.items() if key != "edits"})
         rows.append(MadeRow(f"{value:g}", figures, {}, recipe=experiment.setup.recipe_name(recipe)))
     columns = list(dict.fromkeys(column for row in rows for column in row.ours))
     title = f"ViSiL_v trained with other {curve.sign}"
-    return _table(experiment, name, title, columns, rows, curve.paper_says, "FIVR-5K")
+    models = list(points.values())
+    return _table(experiment, name, title, columns, rows, curve.paper_says, "FIVR-5K", models=models)
 
 
 def curve_points(name: str, values: Sequence[float] | None = None) -> tuple[float, ...]:
@@ -179,7 +181,8 @@ def figure_6(experiment: Experiment) -> tuple[MadeTable, Figure]:
         for name, own in zip(names, weights, strict=True)
     ]
     note = "Weights of the nine regions of one frame of each video."
-    table = _table(experiment, "attention", "Attention of ViSiL_v", ["least", "mean", "most"], rows, note)
+    columns = ["least", "mean", "most"]
+    table = _table(experiment, "attention", "Attention of ViSiL_v", columns, rows, note, models=("ViSiL_v",))
     return table, attention_figure(pictures.numpy(), weights.double().numpy(), None)
 
 
@@ -212,8 +215,9 @@ def _matrices(
     for axes, (kind, query, target), match in zip(panels, pairs, matches, strict=True):
         rows.append(MadeRow(f"{kind}: {query}, {target}", {"score": float(match.score)}, {}))
         _draw_pair(axes, experiment, kind, query, target, match, limits)
-    figure.suptitle("Input and output of ViSiL_v", fontsize=10.5, color=INK, x=0.01, ha="left")
-    return _table(experiment, name, "Input and output of ViSiL_v", ["score"], rows), figure
+    title = "Input and output of ViSiL_v"
+    figure.suptitle(title, fontsize=10.5, color=INK, x=0.01, ha="left")
+    return _table(experiment, name, title, ["score"], rows, models=("ViSiL_v",)), figure
 
 
 def _table(
@@ -224,9 +228,11 @@ def _table(
     rows: list[MadeRow],
     note: str = "",
     paper_on: str = "FIVR-200K",
+    *,
+    models: Sequence[str | Recipe] = (),
 ) -> MadeTable:
-    """What a figure shows, as a table."""
-    said = " ".join(filter(None, (noted(experiment), note)))
+    """What a figure shows of ``models``, as a table."""
+    said = " ".join(filter(None, (noted(experiment, models), note)))
     described = experiment.videos.described
     return MadeTable(name, title, described, paper_on, columns, [], rows, said, experiment.changes.quick)
 
@@ -244,6 +250,13 @@ def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
     """What DSVR has to find, on the benchmarks that have it."""
     known = require_duplicates(benchmark)
     return known.truth["DSVR"][query] if isinstance(known, BuiltIn) else known.relevant(query, "DSVR")
+
+
+def labelled(benchmark: BuiltIn | Fivr, query: str) -> frozenset[str]:
+    """What the annotation relates to a query, whatever the label; on the built-in benchmark, its duplicates."""
+    if isinstance(benchmark, BuiltIn):
+        return benchmark.truth["DSVR"][query]
+    return frozenset().union(*benchmark.labels[query].values())
 
 
 def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:

@@ -11,6 +11,7 @@ from visil.evaluation.benchmark import Figures
 from visil.paper import numbers
 from visil.paper.experiment import Experiment, Setup, Unavailable
 from visil.paper.numbers import PaperTable
+from visil.training.recipes import Recipe
 
 Value = float | str | None
 
@@ -180,17 +181,20 @@ def table_of(
         columns,
         list(paper.columns),
         made,
-        " ".join(filter(None, (noted(experiment), note))),
+        " ".join(filter(None, (noted(experiment, [row.name for row in rows]), note))),
         experiment.changes.quick,
     )
 
 
-def noted(experiment: Experiment) -> str:
-    """What is not as in the paper about all rows that learn."""
+def noted(experiment: Experiment, rows: Sequence[str | Recipe]) -> str:
+    """What is not as in the paper about all rows that learn, and which models were not trained here."""
     said = [_QUICK] if experiment.changes.quick else []
     said += [f"On {experiment.networks.backbone}."] if experiment.networks.backbone != "resnet50" else []
     changed = [f"{k} {v:g}" for part in experiment.changes.settings.values() for k, v in part.items()]
     said += [f"Not as the recipes have it: {', '.join(changed)}."] if changed else []
+    given = dict.fromkeys(name for row in rows if (name := experiment.setup.given(row)) is not None)
+    models = [f"{name} ({experiment.models[name].config.name})" for name in given]
+    said += [f"Given by --model: {', '.join(models)}."] if models else []
     return " ".join(said)
 
 
