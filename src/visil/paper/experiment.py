@@ -216,18 +216,37 @@ class Experiment:
             digest = self._digest(made, bank, of)
             if self._file(digest).exists():
                 continue
-            if bank is not self.bank or split_kind(made.reads)[0] == I3D_KIND or not streamable(made):
+            if not self._passes(made, bank):
+                self._tell(f"{name} cannot be streamed: its features are kept")
                 left[name] = reads
                 continue
-            self.teach(made)
             systems[digest] = made
+        self._stream(systems)
+        return left
+
+    def _passes(self, made: ComparedSystem[Any], bank: FeatureBank) -> bool:
+        """Whether a system is scored in a pass that keeps no features."""
+        shared = bank is self.bank and split_kind(made.reads)[0] != I3D_KIND
+        return self._streaming and shared and streamable(made)
+
+    def _stream(self, systems: Mapping[str, ComparedSystem[Any]]) -> None:
+        """One pass for systems, each under its digest, that have no scores yet."""
+        for made in systems.values():
+            self.teach(made)
         if systems:
             self._tell(f"one pass: {', '.join(made.name for made in systems.values())}")
             failed = stream_systems(
                 systems, self.bank, self.out / "cache" / "streams", self._file, self._on_videos
             )
             self.videos.failed.extend(failed)
-        return left
+
+    def prepare_outcomes(self, recipes: Mapping[str, Recipe]) -> None:
+        """Train recipes {name: recipe} and, streaming, score all that come of them in one pass."""
+        models = {name: self.trained(own) for name, own in recipes.items() if self.setup.given(own) is None}
+        if self._streaming:
+            made = [(RefinedSystem(model, name), _learned(model)) for name, model in models.items()]
+            systems = {self._digest(system, self.bank, of): system for system, of in made}
+            self._stream({key: one for key, one in systems.items() if not self._file(key).exists()})
 
     def _digest(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> str:
         """Tells scores apart by all that they depend on: what was learned from is part of it where anything was."""
@@ -329,7 +348,10 @@ class Experiment:
 
         ``of`` says what the system is beyond its name and features, such as how it was trained.
         """
-        file = self._file(self._digest(made, bank, of))
+        digest = self._digest(made, bank, of)
+        file = self._file(digest)
+        if not file.exists() and self._passes(made, bank):
+            self._stream({digest: made})
         if file.exists():
             return read_predictions(file)
         self.teach(made)

@@ -148,9 +148,11 @@ def figure_5(name: str, experiment: Experiment, values: Sequence[float] | None =
     """
     curve = CURVES[name]
     points = {value: curve_recipe(curve, value) for value in curve_points(name, values)}
+    names = {value: f"ViSiL_v {curve.sign} {value:g}" for value in points}
+    experiment.prepare_outcomes({names[value]: recipe for value, recipe in points.items()})
     rows = []
     for value, recipe in points.items():
-        found = experiment.figures_of(recipe, f"ViSiL_v {curve.sign} {value:g}")
+        found = experiment.figures_of(recipe, names[value])
         figures = flat({key: one for key, one in found.items() if key != "edits"})
         rows.append(MadeRow(f"{value:g}", figures, {}, recipe=experiment.setup.recipe_name(recipe)))
     columns = list(dict.fromkeys(column for row in rows for column in row.ours))
