@@ -39,6 +39,8 @@ def test_paper_is_the_paper() -> None:
         "recipe paper: resnet50, L3-iMAC, whitened to 3,840 dimensions, attention, comparator; γ 0.5, r 0.1, W 64; "
         "Adam 1e-05, 100 epochs of 1,000 triplets a pool, 1 a step; positives without hard negatives are left out"
     )
+    short = RECIPES["paper"].with_settings("short", optim={"epochs": 1})
+    assert "Adam 1e-05, 1 epoch of 1,000 triplets" in described(short.config, model)
 
 
 def test_each_variant_changes_what_its_name_says() -> None:

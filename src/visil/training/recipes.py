@@ -185,7 +185,8 @@ def described(config: TrainConfig, model: ViSiLConfig) -> str:
     mined = f"positives without hard negatives {without}"
     if data.negatives == "batch":
         mined = "each against the rest of its batch"
+    epochs = f"{optim.epochs} epoch{'' if optim.epochs == 1 else 's'}"
     return (
-        f"{words}; {losses}, r {loss.regularisation:g}, W {data.window}; Adam {optim.lr:g}, {optim.epochs} epochs of "
+        f"{words}; {losses}, r {loss.regularisation:g}, W {data.window}; Adam {optim.lr:g}, {epochs} of "
         f"{data.triplets:,} triplets a pool, {optim.batch} a step; {mined}"
     )
