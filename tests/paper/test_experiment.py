@@ -143,6 +143,17 @@ def test_a_given_model_stands_for_every_row_of_its_recipe(
     assert "Given" not in noted(made, others)
 
 
+def test_a_table_says_what_is_not_as_in_the_paper(data: Path, tmp_path: Path) -> None:
+    plain = experiment(data, "VCDB", tmp_path, networks=Networks("resnet50"))
+    assert "LBoW reads resnet50, not VGG-16 as in the paper" in noted(plain, ["LBoW", "DP"])
+    assert "LBoW" not in noted(plain, ["DP"])
+    assert "recipe" not in noted(plain, ["DP"]).replace("Not as the recipes have it", "")
+    plain.changes = Changes("paper-512")
+    assert noted(plain, ["DP"]) == "Variants of the recipe paper-512."
+    vgg = experiment(data, "VCDB", tmp_path, networks=Networks("resnet50", vgg_weights="vgg16.pth"))
+    assert "LBoW reads VGG-16." in noted(vgg, ["LBoW"])
+
+
 def test_nothing_is_missing_for_a_row_whose_model_was_given_under_another_name() -> None:
     bare = Setup(Networks("resnet50"), {}, Changes(), learning=False, annotated=False)
     assert "--training DIR" in bare.missing({"with L_reg": None, RECIPES["paper"]: None})

@@ -192,6 +192,11 @@ def noted(experiment: Experiment, rows: Sequence[str | Recipe]) -> str:
     said += [f"On {experiment.networks.backbone}."] if experiment.networks.backbone != "resnet50" else []
     changed = [f"{k} {v:g}" for part in experiment.changes.settings.values() for k, v in part.items()]
     said += [f"Not as the recipes have it: {', '.join(changed)}."] if changed else []
+    if experiment.changes.base != "paper":
+        said.append(f"Variants of the recipe {experiment.changes.base}.")
+    if "LBoW" in rows:
+        own = f"LBoW reads {experiment.networks.backbone}, not VGG-16 as in the paper: --vgg-weights is not given."
+        said.append("LBoW reads VGG-16." if experiment.networks.vgg_weights else own)
     given = dict.fromkeys(name for row in rows if (name := experiment.setup.given(row)) is not None)
     models = [f"{name} ({experiment.models[name].config.name})" for name in given]
     said += [f"Given by --model: {', '.join(models)}."] if models else []
