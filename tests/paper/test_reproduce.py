@@ -272,15 +272,15 @@ def test_streamed_scores_are_those_of_stored_features(places: dict[str, str], tm
 
 def test_what_is_streamed_stores_no_features(places: dict[str, str], tmp_path: Path) -> None:
     """Also where a table asks for one row after the other, as Table 10 and the curves do."""
-    (stored,) = table("table-10", places)
-    shutil.copytree(Path(places["OUT"]) / "models", tmp_path / "models")
+    models = Path(places["OUT"]) / "models"
+    if models.exists():  # of tables that were made before: nothing has to be trained
+        shutil.copytree(models, tmp_path / "models")
     line = TABLES["table-10"].replace("table-10", "table-10 gamma --values 0.5")
     line = line.replace("--out $OUT", f"--out {tmp_path} --stream")
     streamed, curve = json.loads(run(arguments(line, places, *small(places)))[0])["tables"]
-    figures = [[row["ours"][task] for task in numbers.FIVR] for row in streamed["rows"]]
-    assert figures == [[row["ours"][task] for task in numbers.FIVR] for row in stored["rows"]]
-    assert [row["ours"] for row in curve["rows"]] == [dict(zip(numbers.FIVR, figures[-1], strict=True))]
-    assert not list((tmp_path / "cache").rglob("*.safetensors"))
+    figures = {task: streamed["rows"][-1]["ours"][task] for task in numbers.FIVR}
+    assert [row["ours"] for row in curve["rows"]] == [figures], "one model, by either way"
+    assert not list((tmp_path / "cache" / "features").rglob("*.safetensors"))
 
 
 def test_commands_on_fivr_200k_store_no_features() -> None:
