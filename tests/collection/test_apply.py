@@ -343,6 +343,26 @@ def test_a_keeper_that_changes_between_two_steps_ends_it(index: visil.Index, pla
     assert "does not hold what it held" in reason
 
 
+def test_a_keeper_that_is_replaced_by_as_many_bytes_of_the_same_age_ends_it(
+    index: visil.Index, plan: Path, films: Path
+) -> None:
+    def meddle(step: Any, number: int, _: int) -> None:
+        keeper = Path(step.keeper)
+        if number == 1:
+            times = keeper.stat()
+            fresh = keeper.with_name("fresh")
+            fresh.write_bytes(bytes(times.st_size))
+            os.utime(fresh, ns=(times.st_atime_ns, times.st_mtime_ns))
+            fresh.replace(keeper)
+
+    checked = check(index, read_plan(plan))
+    assert len({step.keeper for step in checked.steps}) == 1
+    done = apply(index, checked, plan.with_suffix(".log"), progress=meddle)
+    assert len(done.steps) == 1
+    assert "does not hold what it held" in done.failed[0][1]
+    assert Path(checked.steps[1].path).is_file()
+
+
 def test_nothing_is_overwritten_where_files_are_moved(
     index: visil.Index, plan: Path, films: Path, tmp_path: Path, run: Command
 ) -> None:

@@ -259,16 +259,18 @@ def move(path: str, goal: Path, video: str) -> None:
 
 
 class _Verified:
-    """Files that were read and hold what they should; read again where they have changed."""
+    """Files that were read and hold what they should; read again where anything about them has changed since."""
 
     def __init__(self) -> None:
-        self._read: dict[str, tuple[Stamp, str]] = {}
+        self._read: dict[str, tuple[tuple[Stamp, int, int, int], str]] = {}
 
     def holds(self, path: str, video: str) -> None:
-        stamp = stamp_of(Path(path))
+        status = os.stat(path)
+        # Size and time of change may be made up; a program cannot choose the others.
+        seen = (stamp_of(Path(path)), status.st_dev, status.st_ino, status.st_ctime_ns)
         known = self._read.get(path)
-        if known is None or known[0] != stamp:
-            known = self._read[path] = (stamp, content_id(Path(path)))
+        if known is None or known[0] != seen or os.path.isdir(path):
+            known = self._read[path] = (seen, content_id(Path(path)))
         if known[1] != video:
             raise Uncertain(f"{printable(path)} does not hold what it held when it was added")
 
