@@ -68,6 +68,10 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
                 return write(name, enlarged(of("original"), 1.5, "LANCZOS"), options={"crf": "14"})
             case "reduced and enlarged by Lanczos' filter":
                 return write(name, enlarged(of("reduced"), 4, "LANCZOS"), options={"crf": "14"})
+            case "soft and large":
+                return write(name, enlarged(original, 1.5), options={"crf": "12"})
+            case "soft, reduced and recoded badly":
+                return write(name, enlarged(of("soft and large"), 0.7), options={"crf": "36"})
             case "sharpened":
                 return write(name, [sharp(frame) for frame in of("original")], options={"crf": "14"})
             case "enlarged and sharpened":
@@ -115,6 +119,14 @@ def test_detail_that_is_there_wins(better: str, worse: str, clearly: bool | None
     if clearly is not None:
         assert found.clearly == clearly
         assert found.which == "first" or not clearly
+
+
+def test_a_soft_picture_does_not_go_for_a_small_copy_of_it_with_visible_loss(make: Make) -> None:
+    """Nothing in it is finer than in the copy enlarged, yet the copy was made of it."""
+    found = judged(make("soft and large"), make("soft, reduced and recoded badly"))
+    assert found == Finer(None, True) or found.which == "first"
+    turned = judged(make("soft, reduced and recoded badly"), make("soft and large"))
+    assert turned == Finer(None, True) or turned.which == "second"
 
 
 @pytest.mark.parametrize("kind", ["sharpened", "enlarged and sharpened", "of more contrast"])

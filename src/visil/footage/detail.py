@@ -162,6 +162,8 @@ class _Detail:
             return Finer(large, True) if more >= REAL or recoded else UNSURE
         if more > ENLARGED or crisper <= -CLEARLY:
             return UNSURE
+        if crisper < CRISPER and self._recoded() == large:  # a soft picture; the small one may be a poor copy
+            return UNSURE
         return Finer(small, True) if crisper >= CLEARLY else UNTOLD
 
     def _of_one_size(self, ratio: float) -> Finer:
