@@ -188,9 +188,10 @@ def test_a_file_that_sounds_different_is_missed(
 def test_sound_is_measured_by_pitch_and_from_the_first_picture_on(tmp_path: Path) -> None:
     tone = np.sin(2 * np.pi * 850 * np.arange(2 * 48000) / 48000).astype(np.float32)
     tone[:48000] = 0
-    (bands,) = read_sound(
+    (track,) = read_sound(
         write_video(tmp_path / "tone.mp4", [frame[::3, ::3] for frame in film()[:16]], FPS, sound=tone)
     )
+    bands = track.bands
     assert len(bands) == pytest.approx(2 * BLOCKS, abs=1)
     assert bands[: BLOCKS - 3].max() < -50
     loud = bands[BLOCKS + 1 : 2 * BLOCKS - 4]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +39,48 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, File]:
         "two": file(two_videos(folder / "two.mkv", FILM, other)),
         "english": file(subtitled(folder / "english.mkv", "Good morning")),
         "german": file(subtitled(folder / "german.mkv", "Guten Tag")),
+        "chapters": file(with_more(folder / "chapters.mkv", "chapters")),
+        "attachment": file(with_more(folder / "attachment.mkv", "attachment")),
+        "ten bits": file(write_video(folder / "ten.mkv", FILM, FPS, pix_fmt="yuv420p10le")),
+        "hdr": file(with_more(folder / "hdr.mkv", "hdr")),
+        "all colours": file(write_video(folder / "444.mkv", FILM, FPS, pix_fmt="yuv444p")),
+        "transparent": file(write_video(folder / "clear.mov", FILM, FPS, codec="qtrle", pix_fmt="argb")),
+        "interlaced": file(write_video(folder / "fields.mkv", FILM, FPS, options={"x264-params": "tff=1"})),
         "gone": File(str(folder / "gone.mp4"), 4.0, 10),
     }
+
+
+def with_more(path: Path, kind: str) -> Path:
+    """The film in a file that has chapters, or another file in it, or says that it is HDR."""
+    import av
+
+    with av.open(str(path), "w") as container:
+        if kind == "attachment":
+            container.add_attachment("notes.txt", "text/plain", b"who is who")
+        if kind == "chapters":
+            places = ((0, "Arrival"), (2, "Departure"))
+            container.set_chapters(
+                [
+                    {
+                        "id": at,
+                        "start": at,
+                        "end": at + 2,
+                        "time_base": Fraction(1),
+                        "metadata": {"title": name},
+                    }
+                    for at, name in places
+                ]
+            )
+        stream = container.add_stream("libx264", rate=FPS, options={"crf": "18"})
+        assert isinstance(stream, av.VideoStream)
+        stream.height, stream.width = FILM[0].shape[:2]
+        stream.pix_fmt = "yuv420p"
+        if kind == "hdr":
+            stream.codec_context.color_trc = 16
+        for image in FILM:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode())
+    return path
 
 
 def two_videos(path: Path, first: Frames, second: Frames) -> Path:
@@ -86,6 +127,13 @@ def subtitled(path: Path, text: str) -> Path:
         ("two", "holds a second video, which was not compared"),
         ("smooth", "has 16 frames a second"),
         ("english", "has subtitles"),
+        ("chapters", "has chapters"),
+        ("attachment", "holds other data (fonts, files, measurements)"),
+        ("ten bits", "has colours of 10 bits"),
+        ("hdr", "is HDR"),
+        ("all colours", "has colours for each pixel"),
+        ("transparent", "is transparent in places"),
+        ("interlaced", "is interlaced, with two moments in each frame"),
         ("plain", None),
     ],
 )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.footage.levels import levelled
-from visil.footage.miniatures import SIDE, Miniatures
+from visil.footage.miniatures import CELL, SIDE, Miniatures
 
 Span = tuple[float, float]
 Stretch = tuple[float, float, float]
@@ -33,9 +33,7 @@ MOMENTS = 4
 PIXEL = 22.0
 """Levels of 255 by which a pixel of a miniature may differ beyond what moves there,"""
 BLOCK = 6.0
-"""and the mean over a block of 8 × 8 of them. Recoding at a quarter of the size and CRF 32 stays below 16 and 4."""
-CELL = 8
-
+"""and the mean over a block of them. Recoding at a quarter of the size and CRF 32 stays below 16 and 4."""
 MOVING = 0.75
 """Part of what changes within an eighth of a second that counts as motion between the two moments compared."""
 

@@ -20,6 +20,10 @@ SIDE = 64
 RATES = (16, 8, 4)
 """Pictures a second. Longer videos get fewer; the more there are, the closer a moment of one file meets its own."""
 
+CELL = 8
+CELL_RATE = 32
+"""Pictures a second of which only the means over blocks of CELL × CELL pixels are kept, however long a video is."""
+
 MOST_BYTES = 320_000_000
 """That one video's pictures may take."""
 
@@ -53,6 +57,8 @@ class Miniatures:
     colour: float
     """How far apart red, green and blue are on the average, of 255."""
     info: VideoInfo
+    cells: NDArray[np.uint8]
+    """[m, SIDE / CELL, SIDE / CELL], CELL_RATE a second."""
 
     def at(self, rate: int) -> NDArray[np.uint8]:
         """The pictures at a lower rate."""
@@ -74,19 +80,28 @@ def read_miniatures(path: str, seconds: float, open_stream: OpenStream = open_he
     rate = rate_for(seconds)
     if rate is None:
         raise VideoError(path, f"is too long to be compared picture by picture ({seconds / 3600:.1f} hours)")
-    sampling = Sampling(fps=rate, resize=SIDE, crop=SIDE, fit="whole")
+    sampling = Sampling(fps=CELL_RATE, resize=SIDE, crop=SIDE, fit="whole")
+    every = CELL_RATE // rate
     parts: list[NDArray[np.uint8]] = []
-    colour = 0.0
+    cells: list[NDArray[np.uint8]] = []
+    colour, seen = 0.0, 0
     with open_stream(Path(path), sampling) as stream:
         for frames in stream:
-            images = frames.images
-            parts.append(((images @ GREY) >> 8).astype(np.uint8))
+            grey = ((frames.images @ GREY) >> 8).astype(np.uint8)
+            blocks = grey.reshape(-1, SIDE // CELL, CELL, SIDE // CELL, CELL)
+            cells.append(blocks.mean(axis=(2, 4), dtype=np.float32).round().astype(np.uint8))
+            kept = slice(-seen % every, None, every)
+            seen += len(grey)
+            parts.append(np.ascontiguousarray(grey[kept]))
+            images = frames.images[kept]
             colour += float(
                 (images.max(axis=3).astype(np.float32) - images.min(axis=3)).mean(axis=(1, 2)).sum()
             )
-            if len(parts) * parts[0].size > 2 * MOST_BYTES:
+            if sum(part.size for part in parts) > 2 * MOST_BYTES:
                 raise VideoError(path, "is longer than it was when it was added")
         pictures = np.concatenate(parts) if parts else np.empty((0, SIDE, SIDE), np.uint8)
         if not len(pictures):
             raise VideoError(path, "no frame could be decoded")
-        return Miniatures(pictures, rate, stream.duration, colour / len(pictures), stream.info)
+        return Miniatures(
+            *(pictures, rate, stream.duration, colour / len(pictures), stream.info), np.concatenate(cells)
+        )

@@ -15,16 +15,17 @@ from visil.footage.blank import seen
 from visil.footage.closer import SIDE, Look, look, missing, unlike
 from visil.footage.containment import MOMENTS, NOTHING, Containment, Span, contained
 from visil.footage.detail import UNTOLD, Finer, Shown, finer
+from visil.footage.flashes import smoother, unseen
 from visil.footage.miniatures import Miniatures, OpenStream, open_here, read_miniatures
-from visil.footage.sound import heard_in
+from visil.footage.sound import lost_with
 from visil.video import Image, frames_at
-from visil.video.sound import Bands, read_sound
+from visil.video.sound import Track, read_sound
 
 Which = Literal["first", "second"] | None
 
 FramesAt = Callable[[str, list[float], int], list[Image]]
 """Path, times, height: :func:`visil.video.frames_at`, or one that decodes in a process of its own."""
-SoundOf = Callable[[str], Sequence[Bands]]
+SoundOf = Callable[[str], Sequence[Track]]
 """Path: :func:`visil.video.sound.read_sound`, or one that decodes in a process of its own."""
 
 FRAMES = 16.0
@@ -124,7 +125,7 @@ class Prover:
         self._frames_at = frames_at
         self._sound_of = sound_of
         self._kept: OrderedDict[str, Miniatures | VideoError] = OrderedDict()
-        self._sounds: dict[str, Sequence[Bands] | None] = {}
+        self._sounds: dict[str, Sequence[Track] | None] = {}
 
     def prove(self, first: File, second: File, matching: Sequence[tuple[Span, Span]]) -> Proof:
         """What is known for certain; ``matching`` are stretches that features say are alike."""
@@ -132,6 +133,8 @@ class Prover:
             one, two = self._miniatures(first), self._miniatures(second)
             turned = [(there, here) for here, there in matching]
             here, there = contained(one, two, matching), contained(two, one, turned)
+            here = here.less(unseen(one, two, here.stretches)) if here.whole else here
+            there = there.less(unseen(two, one, there.stretches)) if there.whole else there
             better = UNTOLD
             if here.whole or there.whole:
                 moments = here.moments if here.whole else tuple((a, b) for b, a in there.moments)
@@ -144,10 +147,11 @@ class Prover:
                 here, there = self._blank(looks.first, here), self._blank(looks.second, there)
         except VideoError as error:
             return Proof(unread=str(error))
+        sharper = better.which if better.clearly else None
         return Proof(
             *(here, there, better),
-            only(one, two) or self._only_sound(first, second, here),
-            only(two, one) or self._only_sound(second, first, there),
+            only(one, two, here, worse=sharper == "second") or self._only_sound(first, second, here),
+            only(two, one, there, worse=sharper == "first") or self._only_sound(second, first, there),
         )
 
     def _blank(self, shown: Shown, found: Containment) -> Containment:
@@ -158,15 +162,15 @@ class Prover:
         return found.less(part * len(found.blank) / MOMENTS / found.of) if part else found
 
     def _only_sound(self, mine: File, theirs: File, shown: Containment) -> str | None:
-        """Whether a file sounds other than one that shows all of it."""
+        """What is heard in a file and not in one that shows all of it."""
         if not shown.whole:
             return None
         here, there = self._sound(mine), self._sound(theirs)
         if here is None or there is None:
             return "has sound that could not be compared"
-        return None if heard_in(here, there, shown.stretches) else "sounds different"
+        return lost_with(here, there, shown.stretches)
 
-    def _sound(self, file: File) -> Sequence[Bands] | None:
+    def _sound(self, file: File) -> Sequence[Track] | None:
         if file.path not in self._sounds:
             try:
                 self._sounds[file.path] = self._sound_of(file.path)
@@ -232,8 +236,14 @@ def _height(shown: Shown) -> int:
     return min(shown.height, SIDE * max(1, -(-info.height // max(info.width, 1))))
 
 
-def only(mine: Miniatures, theirs: Miniatures) -> str | None:
-    """What a file has beside the pictures that were compared, and another has not; None where that is nothing."""
+def only(
+    mine: Miniatures, theirs: Miniatures, shown: Containment = NOTHING, *, worse: bool = False
+) -> str | None:
+    """What a file has beside the pictures that were compared, and another has not; None where that is nothing.
+
+    ``shown``: how much of it the other shows. ``worse``: its pictures show clearly less, so that it matters no more
+    how finely their colours are told.
+    """
     here, there = mine.info, theirs.info
     if here.videos > 1:
         return "holds a second video, which was not compared"
@@ -245,6 +255,22 @@ def only(mine: Miniatures, theirs: Miniatures) -> str | None:
         return "has more colour"
     if here.fps and there.fps and here.fps > MORE_FRAMES * there.fps:
         return f"has {here.fps:.0f} frames a second"
+    if shown.whole and smoother(mine, theirs, shown.stretches):
+        return "moves more smoothly"
+    if here.interlaced and not there.interlaced:
+        return "is interlaced, with two moments in each frame"
+    if here.hdr and not there.hdr:
+        return "is HDR"
+    if here.transparent and not there.transparent:
+        return "is transparent in places"
+    if here.chapters > there.chapters:
+        return "has chapters" if there.chapters == 0 else f"has {here.chapters} chapters"
+    if here.attachments > there.attachments:
+        return "holds other data (fonts, files, measurements)"
+    if here.depth > there.depth and not worse:
+        return f"has colours of {here.depth} bits"
+    if here.chroma > there.chroma and not worse:
+        return "has colours for each pixel" if here.chroma == 1 else "has finer colours"
     return None
 
 

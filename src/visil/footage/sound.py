@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.video.sound import BLOCKS, SILENCE
+from visil.video.sound import BLOCKS, SILENCE, VOICE
 
 if TYPE_CHECKING:
     from visil.footage.containment import Stretch
-    from visil.video.sound import Bands
+    from visil.video.sound import Bands, Track
 
 Flags = NDArray[np.bool_]
 
@@ -36,13 +36,61 @@ LATENESS = range(-BLOCKS // 2, BLOCKS // 2 + 1)
 """Halves of moments by which sound may be ahead or behind in the other file: a quarter of a second."""
 
 
-def heard_in(mine: Sequence[Bands], theirs: Sequence[Bands], stretches: Sequence[Stretch]) -> bool:
-    """Whether each sound track of a file is one of another's; a silent one is in any."""
-    return all(_is_silent(one) or any(_same(one, two, stretches) for two in theirs) for one in mine)
+HIGH = 45.0
+"""Decibels below the loudest moment at which high pitches are still heard,"""
+DULLER = 15.0
+"""and by how many they must be softer in another track for that to be the duller one."""
+MORE_BITS = 2.0
+"""How many times the bits the one of two alike must have to be the better."""
+LOSSLESS = ("pcm_s", "pcm_f", "pcm_b", "flac", "alac", "wavpack", "truehd", "mlp", "tta", "ape")
+EFFICIENCY = {"opus": 1.5, "mp3": 0.8, "vorbis": 0.9, "ac3": 0.6, "eac3": 0.8, "mp2": 0.5}
+"""How much one bit of a codec holds, against one of AAC."""
+
+
+def lost_with(mine: Sequence[Track], theirs: Sequence[Track], stretches: Sequence[Stretch]) -> str | None:
+    """What is no longer heard without a file whose pictures another shows; None where that is nothing."""
+    for one in mine:
+        if _is_silent(one.bands):
+            continue
+        same = [two for two in theirs if _same(one.bands[:, :VOICE], two.bands[:, :VOICE], stretches)]
+        if not same:
+            return "sounds different"
+        better = [_better(one, two) for two in same]
+        if None not in better:
+            return better[0]
+    return None
 
 
 def _is_silent(track: Bands) -> bool:
     return not len(track) or float(track.max()) < LOUD[0]
+
+
+def _better(one: Track, two: Track) -> str | None:
+    """What a track has more than another that sounds the same."""
+    if one.channels > two.channels:
+        return f"has sound in {one.channels} channels"
+    if _is_lossless(one) and not _is_lossless(two):
+        return "has lossless sound"
+    bits = [track.bits * EFFICIENCY.get(track.codec.removeprefix("lib"), 1.0) for track in (one, two)]
+    if (_duller(two.bands, one.bands) or bits[0] > MORE_BITS * bits[1]) and not _is_lossless(two):
+        return "has clearer sound"
+    return None
+
+
+def _is_lossless(track: Track) -> bool:
+    return track.codec.startswith(LOSSLESS)
+
+
+def _duller(one: Bands, two: Bands) -> bool:
+    """Whether a track lacks high pitches that another has."""
+    here, there = (_pitches(track) for track in (one, two))
+    return bool(((there > -HIGH) & (here < there - DULLER)).any())
+
+
+def _pitches(track: Bands) -> Bands:
+    """How loud each of the high bands gets, below the loudest that is heard at all."""
+    loud: Bands = np.quantile(track[:, VOICE:], 0.95, axis=0) - np.quantile(track.max(axis=1), 0.95)
+    return loud
 
 
 def _same(one: Bands, two: Bands, stretches: Sequence[Stretch]) -> bool:

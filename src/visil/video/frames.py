@@ -177,7 +177,8 @@ class FrameStream:
 
             def on_first(frame: VideoFrame) -> None:
                 _warn_of_size(self.path, frame)
-                self.info = video_info(self.path, container, stream, converter.display_size(frame))
+                size = converter.display_size(frame)
+                self.info = video_info(self.path, container, stream, size, frame)
 
             by_rule = self._by_time if self.sampling.mode == "time" else self._by_count
             yield from by_rule(self._watched(decoder, on_first), decoder, converter)

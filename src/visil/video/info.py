@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from visil.errors import VideoError
 from visil.video import images
@@ -16,7 +16,11 @@ from visil.video.timescales import has_no_clock
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
+
+HDR = (16, 18)
+"""Transfer functions, by the numbers of H.273: PQ and HLG."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,18 @@ class VideoInfo:
     """Sound tracks."""
     subtitles: int = 0
     """Tracks of text."""
+    chapters: int = 0
+    attachments: int = 0
+    """Files and tracks of data in it: fonts, a camera's measurements, time codes."""
+    depth: int = 8
+    """Bits of a colour."""
+    chroma: float = 0.25
+    """How many pixels have a colour of their own; a quarter where four share one."""
+    transparent: bool = False
+    interlaced: bool = False
+    """Whether each frame holds two moments, line by line."""
+    hdr: bool = False
+    """Whether it shows more than a usual screen: brightness by PQ or HLG."""
 
 
 def probe(path: AnyPath) -> VideoInfo:
@@ -56,7 +72,7 @@ def probe(path: AnyPath) -> VideoInfo:
         decoder = Decoder(container, stream, path)
         for first in decoder.frames():
             converter = Converter(stream.sample_aspect_ratio)
-            return video_info(path, container, stream, converter.display_size(first.frame))
+            return video_info(path, container, stream, converter.display_size(first.frame), first.frame)
     raise VideoError(path, "the video stream holds no frames")
 
 
@@ -73,8 +89,14 @@ def declared_seconds(path: AnyPath) -> float | None:
         return None if has_no_clock(container, stream, path) else declared_duration(container, stream)
 
 
-def video_info(path: AnyPath, container: InputContainer, stream: VideoStream, display: Size) -> VideoInfo:
-    """The facts of an open container whose first frame is shown at the size ``display``."""
+def video_info(
+    path: AnyPath,
+    container: InputContainer,
+    stream: VideoStream,
+    display: Size,
+    first: VideoFrame,
+) -> VideoInfo:
+    """The facts of an open container whose first frame is ``first``, shown at the size ``display``."""
     timed = not has_no_clock(container, stream, path)
     return VideoInfo(
         path=os.fspath(path),
@@ -89,6 +111,33 @@ def video_info(path: AnyPath, container: InputContainer, stream: VideoStream, di
         videos=max(1, len(moving_streams(container))),
         sounds=len(container.streams.audio),
         subtitles=len(container.streams.subtitles),
+        chapters=len(container.chapters()),
+        attachments=len(container.streams.data) + len(container.streams.attachments),
+        interlaced=bool(first.interlaced_frame),
+        hdr=stream.codec_context.color_trc in HDR,
+        **_colours(stream),
+    )
+
+
+class _Colours(TypedDict):
+    depth: int
+    chroma: float
+    transparent: bool
+
+
+def _colours(stream: VideoStream) -> _Colours:
+    """What its pixels can hold; of a GIF, which has 256 colours in all, what any video can."""
+    form = stream.codec_context.format
+    if form is None or stream.codec_context.name == "gif":
+        return _Colours(depth=8, chroma=0.25, transparent=False)
+    side = 64
+    chroma = (form.chroma_width(side) or side) * (form.chroma_height(side) or side) / side**2
+    grey = len([part for part in form.components if not part.is_alpha]) < 3
+    return _Colours(
+        depth=max((part.bits for part in form.components), default=8),
+        chroma=0.25 if grey else chroma,
+        transparent=any(part.is_alpha for part in form.components)
+        or stream.metadata.get("alpha_mode") == "1",
     )
 
 

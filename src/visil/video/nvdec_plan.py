@@ -113,7 +113,7 @@ def _planned(path: AnyPath, sampling: Sampling) -> Plan:
             scaled=scaled,
             colour=colour_of(first),
             orientation=orientation_of(first),
-            info=video_info(path, container, stream, converter.display_size(first)),
+            info=video_info(path, container, stream, converter.display_size(first), first),
             first=packets[0][0],
             wanted=wanted,
             duration=decoder.clock.end,

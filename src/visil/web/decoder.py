@@ -98,7 +98,8 @@ def _shots(request: dict[str, Any]) -> Iterator[Answer]:
 def _sound(request: dict[str, Any]) -> Iterator[Answer]:
     """Every sound track, as :func:`visil.video.sound.read_sound` measures it."""
     for track in read_sound(request["path"]):
-        yield {"shape": list(track.shape)}, track.tobytes()
+        told = {"codec": track.codec, "bits": track.bits, "channels": track.channels}
+        yield {"shape": list(track.bands.shape), **told}, track.bands.tobytes()
 
 
 def _frames(request: dict[str, Any]) -> Iterator[Answer]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from visil.errors import IndexFolderError, VideoError
 from visil.processes import APART, environment, python
 from visil.video import Frames, Sampling, VideoInfo
-from visil.video.sound import Bands
+from visil.video.sound import Track
 from visil.web.settings import GIB, Limits
 
 T = TypeVar("T")
@@ -102,11 +102,12 @@ class Decoder:
 
         return self._picture_of(Path(path), "shots", shot, times=list(times), height=height)
 
-    def sound(self, path: str) -> list[Bands]:
+    def sound(self, path: str) -> list[Track]:
         """As :func:`visil.video.sound.read_sound`."""
 
-        def track(header: dict[str, Any], data: bytearray) -> Bands:
-            return np.frombuffer(data, np.float32).reshape(header["shape"])
+        def track(header: dict[str, Any], data: bytearray) -> Track:
+            bands = np.frombuffer(data, np.float32).reshape(header["shape"])
+            return Track(bands, str(header["codec"]), float(header["bits"]), int(header["channels"]))
 
         return list(self.answers(Path(path), "sound", self.limits.decode_query_s, track))
 
@@ -288,6 +289,13 @@ def _info(header: dict[str, Any]) -> VideoInfo:
         videos=int(told["videos"]),
         sounds=int(told["sounds"]),
         subtitles=int(told["subtitles"]),
+        chapters=int(told["chapters"]),
+        attachments=int(told["attachments"]),
+        depth=int(told["depth"]),
+        chroma=float(told["chroma"]),
+        transparent=bool(told["transparent"]),
+        interlaced=bool(told["interlaced"]),
+        hdr=bool(told["hdr"]),
     )
 
 
