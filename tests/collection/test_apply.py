@@ -504,6 +504,23 @@ def test_links_that_a_killed_run_made_are_done(
     assert contents(films) == before
 
 
+@pytest.mark.parametrize("how", ["hardlink", "symlink"])
+def test_a_link_that_a_killed_run_had_not_put_in_place_is_put_there(
+    how: str, index: visil.Index, plan: Path, films: Path, process: Start, run: Command
+) -> None:
+    before = contents(films)
+    kill = "import os, visil.collection.apply as a\nreal = a.to_trash\na.to_trash = lambda p: (real(p), os._exit(9))"
+    assert process("apply", index.folder, plan, "--how", how, "--yes", before=kill).wait(60) == 9
+    assert not (films / "cut.mp4").exists()
+    done = run("apply", index.folder, plan, "--how", how, "--yes", "--json")
+    assert (done.status, len(done.json["files"]) + len(done.json["gone"])) == (0, 2)
+    assert all(os.path.samefile(films / "cat again.mp4", films / name) for name in ("cat.mp4", "cut.mp4"))
+    assert sorted(contents(films)) == sorted(before), "nothing is left over"
+    for log in sorted(plan.parent.glob("plan.csv.undo*"), reverse=True):
+        assert run("apply", "--undo", log, "--yes").status == 0
+    assert contents(films) == before
+
+
 def test_no_hard_link_leads_to_another_disk(
     index: visil.Index, plan: Path, films: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 How = Literal["trash", "move", "hardlink", "symlink"]
 LINKS = ("hardlink", "symlink")
+FRESH = ".visil-"
+"""What names begin with that files have until they take another's place."""
 OnStep = Callable[["Step", int, int], None]
 """Called before each step, with how many are done and how many there are."""
 
@@ -44,6 +46,8 @@ class Step:
     keeper: str
     keeper_video: str
     bytes: int
+    begun: str | None = None
+    """The link that a run which was killed had made and not yet put in the file's place; the file is in the trash."""
 
     @property
     def identical(self) -> bool:
@@ -81,6 +85,9 @@ def check(index: Index, rows: Sequence[PlanRow], how: How = "trash") -> Checked:
                 (path, "the plan has it twice, to drop and to keep; leave one of the two rows")
             )
             continue
+        if how in LINKS and (begun := _begun(index, row)) is not None:
+            found.steps.append(begun)
+            continue
         if not os.path.lexists(path) or (how in LINKS and _is_one_with(path, row.file.footage_in)):
             found.done.append(path)
             continue
@@ -110,6 +117,20 @@ def _is_one_with(path: str, keeper: str | None) -> bool:
     if keeper is None or os.path.islink(keeper) or not (os.path.exists(path) and os.path.exists(keeper)):
         return False
     return os.path.samefile(path, keeper)
+
+
+def _begun(index: Index, row: PlanRow) -> Step | None:
+    """What is left of a step that was killed between the trash and the link; None where nothing is."""
+    path, keeper = os.path.abspath(row.file.path), row.file.footage_in
+    if os.path.lexists(path) or keeper is None or not row.file.video:
+        return None
+    folder = Path(path).parent
+    links = sorted(folder.glob(f"{FRESH}*")) if os.path.exists(keeper) else []
+    link = next((link for link in links if link.exists() and os.path.samefile(link, keeper)), None)
+    known = index.catalogue.file(os.path.abspath(keeper))
+    if link is None or known is None:
+        return None
+    return Step(path, row.file.video, os.path.abspath(keeper), known[0], row.file.bytes, os.fspath(link))
 
 
 def _step(index: Index, row: PlanRow, going: set[str], how: How) -> Step:
@@ -184,7 +205,8 @@ def apply(
                 progress(step, number, len(checked.steps))
             try:
                 verified.holds(step.keeper, step.keeper_video)
-                verified.holds(step.path, step.video)
+                if step.begun is None:
+                    verified.holds(step.path, step.video)
                 _do(step, how, None if to is None else Path(to), book)
             except (OSError, VisilError, Uncertain) as error:
                 failed.append((step.path, reason_of(error)))
@@ -214,15 +236,21 @@ def _do(step: Step, how: How, to: Path | None, book: UndoLog) -> None:
             with book.step(told | {"to": os.fspath(goal)}):
                 move(step.path, goal, step.video)
         case "hardlink" | "symlink":
-            fresh = Path(step.path).with_name(f".visil-{secrets.token_hex(8)}")
+            fresh = Path(step.begun or _fresh(step.path))
             with book.step(told | {"fresh": os.fspath(fresh)}):
-                _link(step, how, fresh)
+                if step.begun is None:
+                    _link(step, how, fresh)
                 try:
-                    if not step.identical:
+                    if not (step.identical or step.begun):
                         to_trash(step.path)
                     os.replace(fresh, step.path)
                 finally:
                     fresh.unlink(missing_ok=True)
+
+
+def _fresh(path: str | os.PathLike[str]) -> Path:
+    """A name beside a file that nothing has."""
+    return Path(path).with_name(f"{FRESH}{secrets.token_hex(8)}")
 
 
 def _link(step: Step, how: How, fresh: Path) -> None:
@@ -247,7 +275,7 @@ def move(path: str, goal: Path, video: str) -> None:
     try:
         os.rename(path, goal)
     except OSError:
-        fresh = goal.with_name(f".visil-{secrets.token_hex(8)}")
+        fresh = _fresh(goal)
         try:
             shutil.copy2(path, fresh)
             if content_id(fresh) != video:
