@@ -32,7 +32,7 @@ def with_flash(frames: Frames, at: int, count: int = 1) -> Frames:
     return changed
 
 
-@pytest.mark.parametrize("at", [30, 61, 62, 63])
+@pytest.mark.parametrize("at", [0, 30, 61, 62, 63, 119])
 def test_one_frame_that_is_another_keeps_both(at: int, tmp_path: Path) -> None:
     found = proved(tmp_path, FILM, with_flash(FILM, at))
     assert not found.first_in_second.whole

@@ -19,7 +19,15 @@ from visil.cli.options import (
     choose_device,
     opened_over,
 )
-from visil.cli.output import SOME_FAILED, check_exports, print_json, say_written, stretch, write_exports
+from visil.cli.output import (
+    SOME_FAILED,
+    check_exports,
+    counted,
+    print_json,
+    say_written,
+    stretch,
+    write_exports,
+)
 from visil.cli.progress import count_progress
 from visil.errors import FileError, VisilError, printable
 
@@ -123,10 +131,12 @@ def _relations(collection: Index, query: str, hits: list[Hit]) -> list[Relation]
 
 def _tell(query: str, hits: Hits, *, all_of_them: bool) -> None:
     related = [hit for hit in hits if all_of_them or hit.shares]
-    counted = (
-        f"{len(hits)} hits" if all_of_them else f"{len(related)} of the {len(hits)} nearest share footage"
+    told = (
+        counted(len(hits), "hit")
+        if all_of_them
+        else f"{len(related)} of the {len(hits)} nearest share footage"
     )
-    typer.echo(f"{printable(query)}: {counted}{f'; {hits.note}' if hits.note else ''}")
+    typer.echo(f"{printable(query)}: {told}{f'; {hits.note}' if hits.note else ''}")
     for hit in related:
         notes = "".join(
             f"  ({note})" for note in (hit.note, "the file is gone" if hit.missing else "") if note

@@ -30,9 +30,7 @@ MOTION = 1.5
 LONELY = 2.0
 """How many times farther than from each other a flash is from the pictures before and after it."""
 SHOWN = 12.0
-"""Levels from the darkest to the brightest block of a picture that is not blank."""
-BETWEEN = 0.5
-"""Seconds from a stretch at which pictures are not looked for: the last ones before it turns black."""
+"""Levels from the darkest to the brightest block of a picture that is looked for though no stretch covers it."""
 STEP = 3.0
 """Levels by which a block must change for something to have moved,"""
 PART = 0.25
@@ -49,23 +47,35 @@ def unseen(first: Miniatures, other: Miniatures, stretches: Sequence[Stretch]) -
     mine, theirs = first.cells, other.cells
     if not len(mine) or not len(theirs):
         return 0.0
-    covered = np.zeros(len(mine), np.bool_)
     count = 0
-    for start, end, offset in stretches:
-        begin, stop = round(start * CELL_RATE), min(round(end * CELL_RATE), len(mine))
+    owner = _nearest(np.arange(len(mine)) / CELL_RATE, stretches)
+    for number, (start, end, offset) in enumerate(stretches):
         late = round(offset * CELL_RATE)
-        here = np.arange(begin, stop)
-        count += int(_unlike(mine, theirs, here, late).sum())
-        there = here + late
-        there = there[(there >= 0) & (there < len(theirs))]
-        flashes = there[_lonely(theirs, there)]
-        if len(flashes):
-            count += int(_unlike(theirs, mine, flashes, -late).sum())
-        beside = round(BETWEEN * CELL_RATE)
-        covered[max(0, begin - beside) : stop + beside] = True
-    elsewhere = mine[~covered].reshape(-1, mine.shape[1] * mine.shape[2]).astype(np.int16)
-    count += int((np.ptp(elsewhere, axis=1) > SHOWN).sum()) if len(elsewhere) else 0
+        inside = np.zeros(len(mine), np.bool_)
+        inside[round(start * CELL_RATE) : round(end * CELL_RATE)] = True
+        beside = (owner == number) & (_range(mine) > SHOWN) & ~inside
+        count += int(_unlike(mine, theirs, np.flatnonzero(inside | beside), late).sum())
+        there, instead = (
+            places[(places >= 0) & (places < len(theirs))]
+            for places in (np.flatnonzero(inside) + late, np.flatnonzero(beside) + late)
+        )
+        others = np.concatenate([there[_lonely(theirs, there)], instead])
+        count += int(_unlike(theirs, mine, others, -late).sum())
     return min(1.0, count / len(mine))
+
+
+def _range(pictures: NDArray[np.uint8]) -> NDArray[np.int16]:
+    """From the darkest block of each to the brightest."""
+    flat = pictures.reshape(len(pictures), -1).astype(np.int16)
+    found: NDArray[np.int16] = flat.max(axis=1) - flat.min(axis=1)
+    return found
+
+
+def _nearest(times: NDArray[np.float64], stretches: Sequence[Stretch]) -> NDArray[np.int64]:
+    """Which stretch each time is in, or nearest to."""
+    away = [np.maximum(np.maximum(start - times, times - end), 0.0) for start, end, _ in stretches]
+    nearest: NDArray[np.int64] = np.argmin(away, axis=0) if away else np.full(len(times), -1)
+    return nearest
 
 
 def _unlike(
@@ -90,14 +100,17 @@ def _unlike(
 
 def _moves(pictures: NDArray[np.uint8], places: NDArray[np.int64]) -> Floats:
     """By how much a block changes from picture to picture, in most of those around some places."""
-    low, high = max(0, int(places[0]) - AROUND), min(len(pictures), int(places[-1]) + AROUND + 2)
+    if not len(places):
+        return np.zeros(0, np.float32)
+    low, high = max(0, int(places.min()) - AROUND), min(len(pictures), int(places.max()) + AROUND + 2)
     near = pictures[low:high].astype(np.float32)
     steps = np.abs(np.diff(near, axis=0)).max(axis=(1, 2))
     if not len(steps):
         return np.zeros(len(places), np.float32)
-    padded = np.pad(steps, AROUND, mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND)
-    moves: Floats = np.median(windows[np.clip(places - low, 0, len(steps) - 1)], axis=1).astype(np.float32)
+    width = min(2 * AROUND, len(steps))
+    windows = np.lib.stride_tricks.sliding_window_view(steps, width)
+    middle = np.clip(places - low - width // 2, 0, len(windows) - 1)
+    moves: Floats = np.median(windows[middle], axis=1).astype(np.float32)
     return moves
 
 
@@ -107,9 +120,10 @@ def _lonely(pictures: NDArray[np.uint8], places: NDArray[np.int64]) -> Flags:
     here = pictures[places].astype(np.float32)
     lonely = np.zeros(len(places), np.bool_)
     for beside in range(2, NEAR + 1):
-        before, after = (
-            pictures[np.clip(places + away, 0, last)].astype(np.float32) for away in (-beside, beside)
-        )
+        back, on = places - beside, places + beside
+        # At either end, the two next on the one side.
+        back, on = np.where(back < 0, on + beside, back), np.where(on > last, back - beside, on)
+        before, after = (pictures[np.clip(one, 0, last)].astype(np.float32) for one in (back, on))
         near = np.minimum(*(np.abs(here - other).max(axis=(1, 2)) for other in (before, after)))
         lonely |= near > OTHER + LONELY * np.abs(after - before).max(axis=(1, 2))
     return lonely

@@ -84,7 +84,7 @@ def read_miniatures(path: str, seconds: float, open_stream: OpenStream = open_he
     every = CELL_RATE // rate
     parts: list[NDArray[np.uint8]] = []
     cells: list[NDArray[np.uint8]] = []
-    colour, seen = 0.0, 0
+    colour, seen, size = 0.0, 0, 0
     with open_stream(Path(path), sampling) as stream:
         for frames in stream:
             grey = ((frames.images @ GREY) >> 8).astype(np.uint8)
@@ -93,11 +93,12 @@ def read_miniatures(path: str, seconds: float, open_stream: OpenStream = open_he
             kept = slice(-seen % every, None, every)
             seen += len(grey)
             parts.append(np.ascontiguousarray(grey[kept]))
+            size += parts[-1].size
             images = frames.images[kept]
             colour += float(
                 (images.max(axis=3).astype(np.float32) - images.min(axis=3)).mean(axis=(1, 2)).sum()
             )
-            if sum(part.size for part in parts) > 2 * MOST_BYTES:
+            if size > 2 * MOST_BYTES:
                 raise VideoError(path, "is longer than it was when it was added")
         pictures = np.concatenate(parts) if parts else np.empty((0, SIDE, SIDE), np.uint8)
         if not len(pictures):

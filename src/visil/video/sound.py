@@ -25,7 +25,7 @@ BLOCKS = 16
 HOP = RATE // BLOCKS
 WINDOW = 4 * HOP
 """Samples that one measurement covers: a quarter of a second."""
-EDGES = np.array([100, 200, 300, 450, 700, 1000, 1500, 2300, 3600, 5000, 7000, 10000])
+EDGES = np.array([100, 200, 300, 450, 700, 1000, 1500, 2300, 3600, 5000, 7000, 9000, 11500])
 """Of the bands, in hertz."""
 VOICE = 8
 """Bands that tell what is heard. Those above are where sound that was coded with few bits ends."""
