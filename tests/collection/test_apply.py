@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -361,6 +362,24 @@ def test_a_keeper_that_is_replaced_by_as_many_bytes_of_the_same_age_ends_it(
     assert len(done.steps) == 1
     assert "does not hold what it held" in done.failed[0][1]
     assert Path(checked.steps[1].path).is_file()
+
+
+def test_a_log_for_which_there_is_no_room_is_named_and_not_left_behind(
+    index: visil.Index, plan: Path, films: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = contents(films)
+    with monkeypatch.context() as patch:
+        patch.setattr("visil.collection.apply.os.fsync", full)
+        done = run("apply", index.folder, plan, "--yes")
+    assert (done.status, done.err) == (
+        1,
+        f"visil: {plan}.undo: cannot be written: no space left on device\n",
+    )
+    assert not Path(f"{plan}.undo").exists()
+    assert contents(films) == before
 
 
 def test_nothing_is_overwritten_where_files_are_moved(

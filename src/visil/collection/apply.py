@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.collection.presence import look
@@ -306,23 +307,25 @@ class _Verified:
 class UndoLog:
     """Steps as lines of JSON, each on disk before it is done and again after."""
 
-    def __init__(self, file: IO[str]) -> None:
+    def __init__(self, file: FileIO) -> None:
         self._file = file
 
     @classmethod
     @contextmanager
     def begun(cls, path: str | os.PathLike[str], location: str, how: How) -> Iterator[Self]:
         """A new log; there must be no file of its name."""
+        where = location if is_url(location) else os.path.abspath(location)
         try:
-            file = Path(path).open("x", encoding="utf-8")  # noqa: SIM115
+            file = Path(path).open("xb", buffering=0)  # noqa: SIM115
         except OSError as error:
-            raise UsageError(
-                f"{printable(os.fspath(path))}: cannot be written: {os_reason(error)}"
-            ) from error
+            raise _unwritable(path, error) from error
         with file:
             book = cls(file)
-            where = location if is_url(location) else os.path.abspath(location)
-            book.write({"visil": "apply", "index": where, "how": how, "at": time.time()})
+            try:
+                book.write({"visil": "apply", "index": where, "how": how, "at": time.time()})
+            except OSError as error:
+                Path(path).unlink(missing_ok=True)  # nothing was done
+                raise _unwritable(path, error) from error
             yield book
 
     @contextmanager
@@ -338,9 +341,14 @@ class UndoLog:
 
     def write(self, line: dict[str, Any]) -> None:
         """A line that is on disk when this returns."""
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+        rest = (json.dumps(line) + "\n").encode()
+        while rest:
+            rest = rest[self._file.write(rest) :]
         os.fsync(self._file.fileno())
+
+
+def _unwritable(path: str | os.PathLike[str], error: OSError) -> UsageError:
+    return UsageError(f"{printable(os.fspath(path))}: cannot be written: {os_reason(error)}")
 
 
 def reason_of(error: Exception) -> str:
