@@ -73,7 +73,10 @@ def measured(command: Sequence[str]) -> dict[str, float]:
     seen: dict[int, float] = {}
     with tempfile.TemporaryFile("w+") as said:
         running = subprocess.Popen(
-            command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL, stderr=said
+            command,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""},
+            stdout=subprocess.DEVNULL,
+            stderr=said,
         )
         while running.poll() is None:
             seen |= spent_below(running.pid)
