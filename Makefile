@@ -11,6 +11,9 @@ BIN := $(VENV)/bin
 # Modules are compiled when they are first imported: most of the packages' never are.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
+# What is published has no benchmarks: there the package alone is checked.
+MYPY := $(BIN)/mypy $(if $(wildcard benchmarks),,src)
+
 .PHONY: demo test lint style docs dist lock clean
 
 demo: $(VENV)/.demo
@@ -20,12 +23,12 @@ demo: $(VENV)/.demo
 # Bytecode is kept, whatever the environment says: the tests start hundreds of processes that need it.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev
-	($(MAKE) --no-print-directory style && $(BIN)/mypy) & style=$$!; $(BIN)/python tests/imported.py; \
+	($(MAKE) --no-print-directory style && $(MYPY)) & style=$$!; $(BIN)/python tests/imported.py; \
 		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) \
 		--dist loadfile --no-loadscope-reorder && wait $$style
 
 lint: style
-	$(BIN)/mypy
+	$(MYPY)
 	$(BIN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 src
 
 style: $(VENV)/.dev
