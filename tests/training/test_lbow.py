@@ -126,7 +126,9 @@ def test_words_are_the_nearest_centroids_and_the_clusters() -> None:
     for column, layer in enumerate((first, second)):
         centroids = bags.codebooks_[column].double().numpy()
         distances = ((layer.double().numpy()[:, None] - centroids[None]) ** 2).sum(axis=2)
-        assert np.array_equal(frames[:, column], distances.argmin(axis=1) + 5 * column)
+        chosen = distances[np.arange(300), frames[:, column] - 5 * column]
+        # Two centroids may share a cluster: distances are found in single precision, of numbers near 30.
+        assert (chosen <= distances.min(axis=1) + 1e-2).all()
     bag = bags.words([first[:40], second[:40]])
     assert len(bag) == 80
     expected = np.bincount(frames[:40].ravel(), minlength=10)
