@@ -24,7 +24,7 @@ import visil
 from shared.results import as_text, keep
 from visil.collection.store import FeatureStore
 from visil.matching.blank import blank_frames
-from visil.processes import usable_cores
+from visil.processor import usable_cores
 from visil.video import Frames, is_video_path, stream_frames
 
 

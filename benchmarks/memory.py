@@ -27,8 +27,8 @@ def pair(frames: int, dim: int = 512) -> dict[str, float]:
     import torch
 
     from visil.compare.visil import ViSiL
+    from visil.model.config import VISIL_V
     from visil.model.features import VideoFeatures
-    from visil.model.presets import VISIL_V
 
     model = ViSiL(VISIL_V.replaced(dim=dim), with_backbone=False)
     before = peak_mib()

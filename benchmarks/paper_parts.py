@@ -31,7 +31,7 @@ from visil.compare.visil import ViSiL
 from visil.evaluation import Task, evaluate_streaming, evaluate_videos
 from visil.model.backbones import backbone_spec
 from visil.model.backbones.i3d import CLIP, I3D
-from visil.model.presets import PRESETS
+from visil.model.config import PRESETS
 from visil.paper.baselines.dp import DP
 from visil.paper.baselines.tn import TN
 from visil.training.cached_footage import CachedFootage

@@ -26,8 +26,8 @@ from shared.results import keep
 from visil.compare.visil import ViSiL
 from visil.model.backbones import BACKBONES, EfficientNetLite, ResNet50
 from visil.model.backbones.folding import folded
+from visil.model.config import PRESETS
 from visil.model.features import VideoFeatures
-from visil.model.presets import PRESETS
 from visil.video import Sampling, stream_frames
 
 

@@ -6,12 +6,11 @@ import torch
 import torch.nn.functional as F
 
 from visil.compare.visil import ViSiL
-from visil.model import presets
-from visil.model.config import ViSiLConfig
+from visil.model.config import VISIL_V, ViSiLConfig
 from visil.model.features import VideoFeatures
 
 DIM = 16
-LITE = presets.VISIL_V.replaced(backbone="efficientnet-lite0", dim=DIM)
+LITE = VISIL_V.replaced(backbone="efficientnet-lite0", dim=DIM)
 FAMILY = {
     "v": LITE,
     "sym": LITE.replaced(symmetric=True),

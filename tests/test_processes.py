@@ -1,9 +1,8 @@
-"""No process of ours takes code from the folder that a command runs in; how many cores one may use."""
+"""No process of ours takes code from the folder that a command runs in."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from planted import plant, ran
 from synthetic import stamped_frames, write_video
 from visil import processes
-from visil.processes import Workers, available, environment, python_path, time_quota, usable_cores
+from visil.processes import Workers, available, environment, python_path
 
 SOURCE = Path(processes.__file__).parent
 
@@ -96,46 +95,3 @@ def test_there_is_no_other_way_to_start_python() -> None:
         if ways.search(file.read_text("utf-8"))
     }
     assert found == {"processes.py"}
-
-
-def write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-
-
-@pytest.mark.parametrize(
-    ("groups", "files", "expected"),
-    [
-        ("0::/a/b\n", {"a/b/cpu.max": "250000 100000\n", "a/cpu.max": "max 100000\n"}, 2.5),
-        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "300000 100000\n"}, 3.0),
-        ("0::/\n", {}, math.inf),
-        (
-            "4:cpu,cpuacct:/box\n3:memory:/box\n",
-            {"cpu/box/cpu.cfs_quota_us": "150000\n", "cpu/box/cpu.cfs_period_us": "100000\n"},
-            1.5,
-        ),
-        (
-            "4:cpu,cpuacct:/box\n",
-            {"cpu/box/cpu.cfs_quota_us": "-1\n", "cpu/box/cpu.cfs_period_us": "100000\n"},
-            math.inf,
-        ),
-        ("nonsense\n", {}, math.inf),
-    ],
-)
-def test_what_control_groups_leave(
-    tmp_path: Path, groups: str, files: dict[str, str], expected: float
-) -> None:
-    write(tmp_path / "cgroup", groups)
-    for name, text in files.items():
-        write(tmp_path / "sys" / name, text)
-    assert time_quota(tmp_path / "cgroup", tmp_path / "sys") == expected
-    assert time_quota(tmp_path / "none", tmp_path / "sys") == math.inf
-
-
-def test_part_of_a_core_is_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    for quota, expected in ((math.inf, 8), (2.5, 3), (0.2, 1)):
-        monkeypatch.setattr(processes, "time_quota", lambda *_, quota=quota: quota)
-        assert usable_cores() == expected
-    monkeypatch.delattr(os, "sched_getaffinity")
-    assert usable_cores() == (os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""Processes of our own that run Python, and worker processes that share memory; the cores there are for them.
+"""Processes of our own that run Python, and worker processes that share memory.
 
 No code is ever taken from the folder that a command runs in, which may hold downloads: every process that is started
 here loads it with that folder off ``sys.path`` (``-P``), and in the root folder.
@@ -16,7 +16,6 @@ already: where none of its threads is at work, that one process is a fork of it.
 from __future__ import annotations
 
 import gc
-import math
 import os
 import pickle
 import select
@@ -222,39 +221,6 @@ def _leave_all_behind(control: int) -> None:
     os.chdir(NEUTRAL)
     sys.path[:] = [folder for folder in sys.path if os.path.isabs(folder)]
     os.environ.update(environment(ENVIRONMENT))
-
-
-def usable_cores() -> int:
-    """Cores that this process may use: those it may run on, or fewer where its control group is given less time."""
-    if not hasattr(os, "sched_getaffinity"):  # macOS, Windows
-        return os.cpu_count() or 1
-    quota = time_quota(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
-    return max(1, math.ceil(min(len(os.sched_getaffinity(0)), quota)))
-
-
-def time_quota(process: Path, root: Path) -> float:
-    """Cores' worth of time that control groups leave this process; without end where they set no limit."""
-    least = math.inf
-    with suppress(OSError, ValueError):  # no control groups here
-        for line in process.read_text("utf-8").splitlines():
-            _, controllers, group = line.split(":", 2)
-            if not controllers:  # version 2
-                folder, names = root, ["cpu.max"]
-            elif "cpu" in controllers.split(","):  # version 1
-                folder, names = root / "cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
-            else:
-                continue
-            for above in _upwards(group):  # the limit of any group above counts too
-                with suppress(OSError, ValueError, ZeroDivisionError):  # "max", or no such file
-                    quota, period = " ".join((folder / above / n).read_text("utf-8") for n in names).split()
-                    if int(quota) > 0:
-                        least = min(least, int(quota) / int(period))
-    return least
-
-
-def _upwards(group: str) -> list[str]:
-    parts = [part for part in group.split("/") if part]
-    return ["/".join(parts[:depth]) for depth in range(len(parts), -1, -1)]
 
 
 @contextmanager

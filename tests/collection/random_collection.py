@@ -17,10 +17,10 @@ from visil.collection.catalogue import NewVideo
 from visil.collection.identity import Stamp
 from visil.compare.visil import ViSiL
 from visil.matching.calibration import Calibration
-from visil.model import presets
+from visil.model.config import VISIL_F_W
 
 DIM, REGIONS = 16, 2
-CONFIG = presets.VISIL_F_W.replaced(
+CONFIG = VISIL_F_W.replaced(
     backbone="efficientnet-lite0",
     dim=DIM,
     calibration=Calibration(bias=-5, score=5, stretch=5, stretch_cap=3, copy=0.9, related=0.5),

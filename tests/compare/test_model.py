@@ -21,8 +21,7 @@ from visil.errors import ModelError, UsageError
 from visil.kernels import torch_engine
 from visil.matching.calibration import Calibration
 from visil.matching.match import Match
-from visil.model import presets
-from visil.model.config import ViSiLConfig
+from visil.model.config import VISIL_F, ViSiLConfig
 from visil.model.features import VideoFeatures
 
 
@@ -199,7 +198,7 @@ def test_matrices_that_were_not_kept_are_the_same(
 
 @pytest.mark.parametrize("frames", [1, 2, 4, 25])
 def test_a_video_is_itself_from_end_to_end(frames: int) -> None:
-    model = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
+    model = ViSiL(VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
     generator = torch.Generator().manual_seed(frames)
     vectors = F.normalize(torch.randn(frames, 9, model.dim, generator=generator), dim=-1)
     features = VideoFeatures(
@@ -215,7 +214,7 @@ def test_a_video_is_itself_from_end_to_end(frames: int) -> None:
 
 
 def test_segments_are_in_seconds_where_the_footage_is() -> None:
-    model = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
+    model = ViSiL(VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
     generator = torch.Generator().manual_seed(0)
     vectors = F.normalize(torch.randn(30, 9, model.dim, generator=generator), dim=-1)
     fillers = F.normalize(torch.randn(20, 9, model.dim, generator=generator), dim=-1)
@@ -230,7 +229,7 @@ def test_segments_are_in_seconds_where_the_footage_is() -> None:
 
 def test_a_model_that_moves_embeds_on() -> None:
     """The copy made for inference follows: here to another precision, as to another device."""
-    model = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"))
+    model = ViSiL(VISIL_F.replaced(backbone="efficientnet-lite0"))
     frames = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
     before = model.embed_frames(frames).vectors
     after = model.double().embed_frames(frames).vectors
@@ -253,7 +252,7 @@ def test_calibration_sets_confidence_and_verdict() -> None:
 
 
 def test_to_dict_is_what_the_command_prints() -> None:
-    model = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
+    model = ViSiL(VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
     vectors = F.normalize(torch.randn(5, 9, model.dim, generator=torch.Generator().manual_seed(0)), dim=-1)
     query = VideoFeatures(vectors, torch.arange(5, dtype=torch.float64), path="a.mp4")
     target = VideoFeatures(vectors, torch.arange(5, dtype=torch.float64), path="b.mp4")
@@ -485,7 +484,7 @@ def test_a_model_is_ready_for_use(embedder: ViSiL) -> None:
     assert not embedder.training
     assert all(not m.training for m in embedder.modules())
     assert embedder.device == torch.device("cpu")
-    assert built(presets.VISIL_F, with_backbone=False).device == torch.device("cpu")
+    assert built(VISIL_F, with_backbone=False).device == torch.device("cpu")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -12,14 +12,14 @@ from visil.compare import pair_reading
 from visil.compare.pair_reading import PairReading, read_together
 from visil.compare.visil import ViSiL
 from visil.matching.localize import LocalizeConfig
-from visil.model import presets
+from visil.model.config import VISIL_F_W
 from visil.model.features import VideoFeatures
 from visil.model.reader import ReaderConfig
 
 
 @cache
 def model(reader: bool = True) -> ViSiL:
-    config = presets.VISIL_F_W.replaced(
+    config = VISIL_F_W.replaced(
         backbone="efficientnet-lite0", stages=(0,), levels=(2,), dim=8, symmetric=True
     )
     if reader:

@@ -11,7 +11,7 @@ import visil
 from synthetic import moving_scene
 from visil import processor
 from visil.errors import UsageError
-from visil.kernels.embedding import VARIABLE, Embedding, embedding, of_collections
+from visil.kernels.precision import EMBEDDING_VARIABLE, Embedding, embedding, of_collections
 
 
 @pytest.mark.parametrize(
@@ -32,17 +32,17 @@ def test_auto_is_what_the_processor_multiplies(
 def test_what_was_asked_for(
     asked: Embedding | None, variable: str, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, variable)
+    monkeypatch.setenv(EMBEDDING_VARIABLE, variable)
     assert embedding(asked) == found
 
 
 def test_a_collection_takes_the_faster_one_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "fp32")
+    monkeypatch.setenv(EMBEDDING_VARIABLE, "fp32")
     assert of_collections("efficientnet-lite0") is None
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(EMBEDDING_VARIABLE)
     assert of_collections("efficientnet-lite0") == "auto"
     assert of_collections("resnet50") == "fp32"  # nobody has looked at its answers
-    monkeypatch.setenv(VARIABLE, "int4")
+    monkeypatch.setenv(EMBEDDING_VARIABLE, "int4")
     with pytest.raises(UsageError, match="VISIL_EMBEDDING must be auto, fp32 or bf16, not 'int4'"):
         of_collections("efficientnet-lite0")
 

@@ -25,8 +25,7 @@ from visil.errors import ModelError
 from visil.matching.calibration import Calibration
 from visil.matching.localize import LocalizeConfig
 from visil.model.backbones import ResNet50
-from visil.model.config import FORMAT, ViSiLConfig
-from visil.model.presets import PRESETS, VISIL_F, VISIL_V, preset
+from visil.model.config import FORMAT, PRESETS, VISIL_F, VISIL_V, ViSiLConfig, preset
 from visil.model.pretrained import is_hub_id
 from visil.video import Sampling
 

@@ -25,8 +25,7 @@ from visil import processes
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.model.comparator import Comparator
-from visil.model.config import ViSiLConfig
-from visil.model.presets import PRESETS
+from visil.model.config import PRESETS, ViSiLConfig
 from visil.model.similarity import frame_matrix, video_similarity
 from visil.onnx import export_onnx
 from visil.onnx.graphs import Similarity, reduced_by_graph, repeated

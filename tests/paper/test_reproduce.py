@@ -26,7 +26,7 @@ from visil.cli.app import app
 from visil.model import backbones
 from visil.model.backbones import Backbone, backbone_spec
 from visil.model.backbones.i3d import I3D
-from visil.model.presets import PRESETS
+from visil.model.config import PRESETS
 from visil.paper import numbers, output
 from visil.paper.ablation import CURVES
 from visil.paper.baselines.lamv import LamvTraining

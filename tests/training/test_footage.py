@@ -19,7 +19,7 @@ from visil.errors import FileError, UsageError, VideoError
 from visil.processes import available
 from visil.training import stored_frames
 from visil.training.cached_footage import CachedFootage
-from visil.training.decoders import Decoders
+from visil.training.stored_frames import Decoders
 from visil.video import Sampling, read_frames
 
 SAMPLING = Sampling(fps=2, resize=72, crop=64)

@@ -16,7 +16,7 @@ from torch import Tensor
 from array_footage import ArrayFootage
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, ModelError, UsageError
-from visil.model import presets
+from visil.model.config import VISIL_F, VISIL_F_W
 from visil.training.checkpoint import LAST
 from visil.training.config import FrameStage, Part
 from visil.training.frame_bank import FrameBank
@@ -47,7 +47,7 @@ def bank() -> FrameBank:
 
 
 def small_model(seed: int = 0) -> ViSiL:
-    config = presets.VISIL_F_W.replaced(
+    config = VISIL_F_W.replaced(
         backbone="efficientnet-lite0",
         stages=(0, 1),
         levels=(1, 2),
@@ -333,7 +333,7 @@ def test_a_loss_that_is_no_number_ends_the_stage(bank: FrameBank) -> None:
 
 
 def test_a_model_without_whitening_is_refused(bank: FrameBank) -> None:
-    config = presets.VISIL_F.replaced(backbone="efficientnet-lite0", stages=(1, 2))
+    config = VISIL_F.replaced(backbone="efficientnet-lite0", stages=(1, 2))
     with pytest.raises(UsageError, match="whitening"):
         train_frames(ViSiL(config), bank, FrameStage(steps=1, batch=2))
 

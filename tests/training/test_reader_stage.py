@@ -16,15 +16,13 @@ from toy_training import footage, toy_model
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
 from visil.model.reader import ReaderConfig
-from visil.training import piece_files
 from visil.training.config import ReaderStage
 from visil.training.pairs import Pairs, load_pairs, lookalikes, save_pairs
-from visil.training.pictures import Pictures
+from visil.training.pictures import SLIDES, Pictures, SlideShows, decks
 from visil.training.pieces import SAME, Plan
 from visil.training.pieces import made as pieces_of
 from visil.training.reader import batch_of, cell_loss, precision, ranking_loss, read_batch
 from visil.training.reader_stage import fit_background, learn_reader, make_pairs, stored_pairs, with_reader
-from visil.training.slide_shows import SLIDES, SlideShows, decks
 
 STAGE = ReaderStage(
     pieces=24,
@@ -70,7 +68,7 @@ def test_every_query_meets_its_original_and_strangers(pairs: Pairs) -> None:
 def test_pieces_that_a_stopped_run_left_are_read_back_to_the_same_pairs(
     pairs: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(piece_files, "TOGETHER", 8)
+    monkeypatch.setattr("visil.training.pieces.TOGETHER", 8)
     calls = iter([False, False, True])
     args = (model(), footage(), footage(8, 100), STAGE, tmp_path)
     assert make_pairs(*args, stop=lambda: next(calls)) is None

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 import toy_training
 from visil.compare.visil import ViSiL
 from visil.model.attention import BinaryCode
-from visil.training.rotation import fit_rotation, itq
-from visil.training.whitening import fit_on_footage
+from visil.training.whitening import fit_on_footage, fit_rotation, itq
 
 
 def lost(vectors: torch.Tensor, rotation: torch.Tensor) -> float:

@@ -24,7 +24,7 @@ from synthetic import stamped_frames as stamped_frames_of
 from visil import ViSiL
 from visil.cli import main
 from visil.errors import UsageError, VideoError
-from visil.model import presets
+from visil.model.config import VISIL_F
 from visil.video import Frames, FrameStream, Image, Sampling, decoders, nvdec, stream_frames
 from visil.video.decoders import chosen, decode_with, decoded_frames, on_device
 from visil.video.nv12 import Pictures, resampling, rgb_from_ycbcr
@@ -427,7 +427,7 @@ def test_the_command_says_so_in_one_line(
 
 
 def test_embedding(tmp_path: Path, library: StandIn) -> None:
-    model = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0", stages=(0, 1), sampling=SMALL))
+    model = ViSiL(VISIL_F.replaced(backbone="efficientnet-lite0", stages=(0, 1), sampling=SMALL))
     path = write_video(tmp_path / "a.mp4", moving_scene(5, 3, 10), fps=10)
     plain, fast = model.embed(path), model.embed(path, decoder="nvdec")
     assert library.frames > 0

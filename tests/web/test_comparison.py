@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from visil.matching.localize import Segment
 from visil.model.features import VideoFeatures
-from visil.web.comparison import line_through
-from visil.web.same_moment import same_moment, same_moments
+from visil.web.comparison import line_through, same_moment, same_moments
 
 
 def matrix(rows: int, columns: int, start: float, ratio: float) -> np.ndarray:

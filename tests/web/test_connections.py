@@ -15,7 +15,7 @@ import pytest
 
 from visil.web.problems import Problem
 from visil.web.settings import Limits
-from visil.web.upload_line import UploadLine
+from visil.web.uploads import UploadLine
 
 from .conftest import Running, in_a_thread, running
 

@@ -17,8 +17,7 @@ from visil.web.access import AccessStore
 from visil.web.callers import Tokens, network_of, new_session
 from visil.web.guard import OPEN, role_needed
 from visil.web.problems import Problem
-from visil.web.settings import settle
-from visil.web.tokens import Token, read_tokens
+from visil.web.settings import Token, read_tokens, settle
 
 from .conftest import Running, in_a_thread, is_problem, running
 

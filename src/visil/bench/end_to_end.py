@@ -34,7 +34,8 @@ from visil.collection.local_engine import AddRecipe, decode_here, largest_first
 from visil.collection.recipe import ByKind
 from visil.errors import FileError, UsageError, VideoError, VisilError
 from visil.ours import be_ours
-from visil.processes import NEUTRAL, environment, python, usable_cores
+from visil.processes import NEUTRAL, environment, python
+from visil.processor import usable_cores
 from visil.video import Frames
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from visil.kernels.ragged_axes import ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
 from visil.kernels.triton_frames import DTYPES, FP8, frame_products, prepared
 from visil.model.comparator import Comparator
+from visil.model.config import VISIL_F_W
 from visil.model.formula import Formula
 from visil.model.network import Network
-from visil.model.presets import VISIL_F_W
 from visil.model.similarity import Reduction, frame_matrix, pool, video_similarity
 from visil.model.whitening import Whitening
 

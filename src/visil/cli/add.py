@@ -48,7 +48,7 @@ class DecoderKind(StrEnum):
 
 
 class EmbeddingKind(StrEnum):
-    """``visil.kernels.embedding.Embedding``."""
+    """``visil.kernels.precision.Embedding``."""
 
     auto = "auto"
     fp32 = "fp32"

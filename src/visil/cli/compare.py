@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from visil.cli.early_gpu import wake_gpu
 from visil.cli.options import (
     DEVICE_VARIABLE,
     AsJson,
@@ -19,6 +18,7 @@ from visil.cli.options import (
     Precision,
     choose_device,
     import_torch,
+    wake_gpu,
 )
 from visil.cli.output import (
     check_exports,

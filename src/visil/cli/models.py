@@ -19,8 +19,7 @@ def list_models(as_json: AsJson = False) -> None:
     """Presets, and backbones with where their weights are."""
     from visil.compare.loading import default_folder
     from visil.model.backbones import BACKBONES
-    from visil.model.config import read_config
-    from visil.model.presets import PRESETS
+    from visil.model.config import PRESETS, read_config
 
     default = read_config(default_folder())
     found = {name: spec.weights.find() for name, spec in BACKBONES.items()}

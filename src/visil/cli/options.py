@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -17,6 +19,7 @@ from visil.errors import IndexFolderError, UsageError
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
     from visil.collection import Index
+
 
 Number = TypeVar("Number", int, float)
 
@@ -139,6 +142,29 @@ def choose_device(device: str | None, precision: str | None = None) -> None:
         os.environ[DEVICE_VARIABLE] = device
     if precision is not None:
         os.environ[PRECISION_VARIABLE] = precision
+
+
+def wake_gpu(device: str | None) -> None:
+    """Start the GPU called ``device`` (``cuda``, ``cuda:1``), or the first (``auto``); returns at once.
+
+    Its driver and its context take half a second, in which torch is imported. The driver's own library makes the
+    context that torch finds. Where there is none, or no GPU, nothing happens; whoever needs one says so later.
+    """
+    named = re.fullmatch(r"auto|cuda(?::(\d+))?", device or "")
+    if named is not None and os.name == "posix":
+        threading.Thread(target=_wake, args=(int(named[1] or 0),), name="visil-gpu", daemon=True).start()
+
+
+def _wake(number: int) -> None:
+    import ctypes
+
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        handle, context = ctypes.c_int(), ctypes.c_void_p()
+        if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), number) == 0:
+            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
+    except (OSError, AttributeError):
+        pass
 
 
 def import_torch() -> None:

@@ -13,7 +13,7 @@ from visil.cli.options import Device, RayAddress, choose_device, joined
 from visil.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from visil.web.tokens import Token
+    from visil.web.settings import Token
 
 
 def serve(
@@ -135,7 +135,7 @@ def _check_cluster(index: Path, address: str) -> None:
 
 
 def _read_tokens(file: Path) -> list[Token]:
-    from visil.web.tokens import read_tokens
+    from visil.web.settings import read_tokens
 
     try:
         return read_tokens(file.read_text("utf-8"))

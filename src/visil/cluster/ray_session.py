@@ -201,7 +201,7 @@ def _versions(text: str) -> str:
 
 
 def _start(ray: Any, folder: str, workers: int | None) -> None:
-    from visil.processes import usable_cores
+    from visil.processor import usable_cores
 
     try:
         with _no_chatter(), chdir(NEUTRAL):  # Ray's processes look for modules where it is started

@@ -55,7 +55,7 @@ class CollectionModel:
 
     def _checked(self) -> ViSiL:
         from visil.compare.visil import ViSiL
-        from visil.kernels.embedding import of_collections
+        from visil.kernels.precision import of_collections
 
         wanted, known = self._wanted, self._facts.fact("model")
         named = wanted if isinstance(wanted, str) else self._facts.fact("model_source")

@@ -14,8 +14,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import ModelError
 from visil.kernels.devices import chosen_device
 from visil.kernels.precision import Precision, check_precision
-from visil.model.config import ViSiLConfig
-from visil.model.presets import PRESETS, preset
+from visil.model.config import PRESETS, ViSiLConfig, preset
 from visil.model.pretrained import load as load_pretrained
 from visil.model.pretrained import load_folder
 

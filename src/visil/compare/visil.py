@@ -23,8 +23,7 @@ from visil.errors import ModelError, UsageError, VideoError
 from visil.heap import give_back
 from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast
-from visil.kernels.embedding import Embedding, embedding
-from visil.kernels.precision import Precision
+from visil.kernels.precision import Embedding, Precision, embedding
 from visil.matching.blank import GROUND_LEFT_TO_READER, GROUND_SHARE, blank_frames
 from visil.matching.match import Match
 from visil.model.attention import BinaryCode

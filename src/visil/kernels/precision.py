@@ -1,6 +1,6 @@
-"""Which arithmetic similarities are computed in: what was asked for, or what suits the device.
+"""Which arithmetic similarities and the backbone are computed in: what was asked for, or what suits the device.
 
-On a processor:
+Similarities on a processor:
 
 - ``fp32``: the reference, and the default.
 - ``bf16``: products and comparator in bfloat16, summed in float32.
@@ -14,6 +14,10 @@ the kernels do not know is computed in fp32 whatever was asked for.
 
 A score read off S_f is within :data:`TOLERANCE` of the ``fp32`` one in all but fp8. A comparator may magnify what S_f
 differs by, in a network of random weights some ten times.
+
+The backbone on a processor: float32, or bfloat16 where the processor multiplies that. Features of one and the other are
+compared as they are: their vectors have a cosine of 0.999 (docs/performance-cpu.md). A GPU has kernels of its own, in
+half precision, and is not asked.
 """
 
 from __future__ import annotations
@@ -22,13 +26,14 @@ import os
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from visil.errors import UsageError
 from visil.kernels import devices
+from visil.processor import has as processor_has
 
 Arithmetic = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 Precision = Literal["auto", "fp32", "fp16", "bf16", "fp8", "int8"]
@@ -142,3 +147,35 @@ def _shortest(run: Callable[[], Tensor], rounds: int = 5) -> float:
         run()
         took.append(time.perf_counter() - start)
     return max(min(took), 1e-9)
+
+
+EmbedsIn = Literal["fp32", "bf16"]
+Embedding = Literal["auto", "fp32", "bf16"]
+KNOWN: tuple[EmbedsIn, ...] = get_args(EmbedsIn)
+
+EMBEDDING_VARIABLE = "VISIL_EMBEDDING"
+"""The environment variable by which a user chooses for a whole process, and those it starts."""
+
+
+def of_collections(backbone: str) -> Embedding | None:
+    """What a collection's model embeds in: the faster one, where that was seen to change no answers.
+
+    None, where :data:`EMBEDDING_VARIABLE` says it.
+    """
+    if os.environ.get(EMBEDDING_VARIABLE):
+        embedding()
+        return None
+    return "auto" if backbone.startswith("efficientnet") else "fp32"
+
+
+def embedding(wanted: Embedding | None = None) -> EmbedsIn:
+    """What to embed in: as asked; None: as :data:`EMBEDDING_VARIABLE` says, else fp32. ``auto`` is the faster one."""
+    chosen = wanted or os.environ.get(EMBEDDING_VARIABLE) or "fp32"
+    if chosen == "auto":
+        return "bf16" if processor_has("avx512_bf16") or processor_has("amx_bf16") else "fp32"
+    for known in KNOWN:
+        if chosen == known:
+            return known
+    raise UsageError(
+        f"{'embedding' if wanted else EMBEDDING_VARIABLE} must be auto, fp32 or bf16, not {chosen!r}"
+    )

@@ -23,9 +23,8 @@ from torch import Tensor
 from visil.errors import ModelError
 from visil.model.backbones.weights import load_into, read_checkpoint, read_tensors
 from visil.model.comparator import Padding
-from visil.model.config import Attention
+from visil.model.config import VISIL_V, Attention
 from visil.model.network import Network
-from visil.model.presets import VISIL_V
 from visil.model.whitening import Whitening
 
 Model = TypeVar("Model", bound=Network)

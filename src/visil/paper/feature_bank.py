@@ -36,7 +36,7 @@ from visil.paper.feature_kinds import (
     split_kind,
 )
 from visil.paper.videos import Videos
-from visil.processes import usable_cores
+from visil.processor import usable_cores
 from visil.progress import Counted
 from visil.training.sampled_frames import SampledFrames
 from visil.video import Frames, probe

@@ -17,7 +17,7 @@ from visil.paper.baselines.lbow import LBoW
 from visil.paper.baselines.system import ComparedSystem
 from visil.paper.feature_bank import AllKinds, FeatureBank, NamedVideo
 from visil.paper.feature_kinds import split_kind
-from visil.processes import usable_cores
+from visil.processor import usable_cores
 from visil.progress import Counted
 from visil.training.lbow import Bag
 

@@ -22,8 +22,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.files import replacing
 from visil.model.whitening import PCA
-from visil.paper.baselines.lessons import lesson
-from visil.paper.baselines.triplets import SnippetTriplets, TripletSource
+from visil.paper.baselines.triplets import SnippetTriplets, TripletSource, lesson
 from visil.paper.baselines.visil_systems import RAW as BASE
 from visil.paper.feature_bank import FITTED_ON, FeatureBank
 from visil.paper.feature_kinds import I3D_KIND, fitted, kind_model, split_kind, stages_of

@@ -13,8 +13,7 @@ from visil.errors import printable
 from visil.files import replacing
 from visil.plots.lettering import shortened
 from visil.report.footage import CollectionFootage, FramesAt
-from visil.report.page import FOOT, facts, head
-from visil.report.pair import CARD, Numbered, pair_html, pair_rows, text
+from visil.report.pair import CARD, FOOT, Numbered, facts, head, pair_html, pair_rows, text
 from visil.video import frames_at
 
 PICTURED_PAIRS = 200

@@ -16,8 +16,7 @@ from visil.files import replacing
 from visil.matching.localize import Segment
 from visil.plots.times import duration, span
 from visil.report.footage import FileFootage, FramesAt
-from visil.report.page import FOOT, facts, head
-from visil.report.pair import CARD, Numbered, longest, pair_html, percent, strip_html, text
+from visil.report.pair import CARD, FOOT, Numbered, facts, head, longest, pair_html, percent, strip_html, text
 from visil.report.relations import USUAL_RATE
 from visil.report.timelines import timecode
 from visil.video import VideoInfo, frames_at, probe

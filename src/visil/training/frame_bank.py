@@ -8,17 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
 from visil.matching.blank import blank_frames
 from visil.training.footage import Footage
-from visil.training.pictures import Pictures
-
-THUMB = 16
-"""Side of the small pictures by which frames of one video are told apart."""
+from visil.training.pictures import Pictures, small_pictures
 
 MOST = 40_000
 """Frames held at once: 6 GB at 224 pixels."""
@@ -161,9 +157,3 @@ class FrameBank:
 
     def _difference(self, own: slice, row: int) -> NDArray[np.float32]:
         return np.abs(self._thumbs[own] - self._thumbs[row]).mean(axis=1)
-
-
-def small_pictures(images: Tensor) -> NDArray[np.float32]:
-    """Frames uint8 [N, H, W, 3] as small pictures, [N, 3 · THUMB²] in [0, 1], by which they are told apart."""
-    parts = (part.permute(0, 3, 1, 2).float() / 255 for part in images.split(256))
-    return np.concatenate([F.adaptive_avg_pool2d(part, THUMB).flatten(1).cpu().numpy() for part in parts])

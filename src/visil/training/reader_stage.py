@@ -22,8 +22,7 @@ from visil.progress import Counted
 from visil.training.config import ReaderStage
 from visil.training.footage import Footage
 from visil.training.pairs import Pairs, Strings, load_pairs
-from visil.training.piece_files import kept_pieces
-from visil.training.pieces import Piece, Plan, copied, original
+from visil.training.pieces import Piece, Plan, copied, kept_pieces, original
 from visil.training.reader import ReaderObjective
 from visil.training.trainer import Outcome, Step, Trainer
 

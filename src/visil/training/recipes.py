@@ -12,8 +12,7 @@ from typing import Any
 from visil.compare.loading import load, preset_config
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.model.config import Attention, ViSiLConfig
-from visil.model.presets import PRESETS
+from visil.model.config import PRESETS, Attention, ViSiLConfig
 from visil.training.config import DataConfig, LossConfig, ModelConfig, OptimConfig, TrainConfig
 from visil.training.starting_model import changed_config
 

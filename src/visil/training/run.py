@@ -24,18 +24,16 @@ from visil.training.footage import Footage, JoinedFootage, RememberedFootage, So
 from visil.training.frame_bank import FrameBank
 from visil.training.frames import train_frames
 from visil.training.pairs import Pairs, load_pairs, save_pairs
-from visil.training.pictures import Pictures, read_pictures
+from visil.training.pictures import Pictures, SlideShows, read_pictures
 from visil.training.reader_stage import PAIRS, learn_reader, make_pairs, making, stored_pairs
 from visil.training.recipes import described
-from visil.training.rotation import fit_rotation
 from visil.training.segments import SegmentPair
-from visil.training.slide_shows import SlideShows
 from visil.training.starting_model import starting_model
 from visil.training.trainable import learning_parts
 from visil.training.trainer import Outcome, Step, stop_on_interrupt
 from visil.training.validation import Validation, edited_copies
 from visil.training.videos import VideoObjective, video_trainer
-from visil.training.whitening import fit_on_footage
+from visil.training.whitening import fit_on_footage, fit_rotation
 from visil.video import Sampling
 
 START = "start"

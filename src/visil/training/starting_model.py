@@ -12,8 +12,7 @@ from torch import nn
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.model.backbones import channels_of
-from visil.model.config import ViSiLConfig
-from visil.model.presets import PRESETS
+from visil.model.config import PRESETS, ViSiLConfig
 from visil.model.whitening import Whitening
 from visil.training.config import TrainConfig
 from visil.video import Sampling

@@ -1,4 +1,6 @@
-"""Fitting a whitening (Sec. 4.1): frames through a backbone into a PCA, from video files or from footage."""
+"""What is fitted to vectors before anything learns: a whitening (Sec. 4.1), from video files or footage; where a binary
+code begins.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from visil.collection.discover import discover
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
+from visil.model.attention import BinaryCode
 from visil.model.backbones import BACKBONES, channels_of
 from visil.model.config import ViSiLConfig
 from visil.model.whitening import PCA
@@ -112,3 +117,41 @@ def fit_on_footage(model: ViSiL, footage: Footage, vectors: int = VECTORS) -> No
 def _regions(config: ViSiLConfig) -> int:
     """Vectors of one frame."""
     return sum(level**2 for level in config.levels) if config.pooling == "imac" else 1
+
+
+ITERATIONS = 50
+
+ROTATION_VECTORS = 50_000
+"""Region vectors that are learned from, about."""
+
+
+@torch.no_grad()
+def fit_rotation(model: ViSiL, footage: Footage, vectors: int = ROTATION_VECTORS) -> None:
+    """Turn the binary code of a model whose whitening is fitted, so that signs lose least of the training vectors."""
+    assert isinstance(model.attention, BinaryCode)
+    counts = [len(footage.times(video)) for video in range(len(footage))]
+    first = model.region_vectors(footage.images(0, [0]))
+    every = max(1, round(sum(counts) * first.shape[1] / vectors))
+    parts = []
+    for video, count in enumerate(counts):
+        raw = model.region_vectors(footage.images(video, range(video % every, count, every) or [0]))
+        parts.append(raw if model.whitening is None else model.whitening(raw))
+    model.attention.rotation.copy_(itq(torch.cat(parts).flatten(0, 1)))
+
+
+def itq(vectors: Tensor, iterations: int = ITERATIONS, seed: int = 0) -> Tensor:
+    """A rotation R [C, C] that makes |sign(V R) - V R|² small, V vectors [N, C] of unit length.
+
+    ITQ (Gong and Lazebnik, "Iterative quantization: a Procrustean approach to learning binary codes", CVPR 2011), which
+    the authors of DnS begin with, too: in turn, the nearest signs of the rotated vectors, and the rotation nearest to
+    those.
+    """
+    unit = F.normalize(vectors.double(), dim=-1)
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.randn(unit.shape[1], unit.shape[1], generator=generator, dtype=torch.float64)
+    rotation = torch.linalg.qr(start).Q.to(unit)
+    for _ in range(iterations):
+        signs = torch.sign(unit @ rotation)
+        left, _, right = torch.linalg.svd(signs.T @ unit)
+        rotation = right.T @ left.T
+    return rotation

@@ -12,9 +12,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from visil.errors import VideoError, printable
-from visil.video.container import AnyPath, plain_errors
+from visil.video.container import AnyPath, has_no_clock, plain_errors
 from visil.video.sampling import LONGEST_APART, Skipper, key_packets
-from visil.video.timescales import has_no_clock
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from visil.errors import VideoError
 from visil.video import images
-from visil.video.container import AnyPath, kind_of, moving_streams, open_video, plain_errors
+from visil.video.container import AnyPath, has_no_clock, kind_of, moving_streams, open_video, plain_errors
 from visil.video.decoding import Decoder, declared_duration, frame_rate
 from visil.video.pictures import Converter, Size
-from visil.video.timescales import has_no_clock
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from visil.web.problems import Problem
-from visil.web.tokens import ROLES, Role, Token
+from visil.web.settings import ROLES, Role, Token
 
 COOKIE = "visil_session"
 SESSION_S = 30 * 24 * 3600

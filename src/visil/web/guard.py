@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from visil.web.access import AccessStore
 from visil.web.callers import COOKIE, Caller, Tokens
 from visil.web.problems import Problem
-from visil.web.settings import Settings, is_loopback
-from visil.web.tokens import Role
+from visil.web.settings import Role, Settings, is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

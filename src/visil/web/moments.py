@@ -29,7 +29,7 @@ class Moments:
 
 
 Lines = Mapping[tuple[str, ...], Mapping[str, Sequence[float]]]
-"""{(query, target): where its longest stretch runs in both}: see :func:`~visil.web.same_moment.same_moments`."""
+"""{(query, target): where its longest stretch runs in both}: see :func:`~visil.web.comparison.same_moments`."""
 
 
 def moments(group: Group, lines: Lines | None = None) -> dict[str, Moments]:

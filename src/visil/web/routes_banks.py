@@ -1,4 +1,4 @@
-"""Calls about banks: sets of the collection's videos that searches look among."""
+"""Calls about banks, sets of the collection's videos that searches look among, and the JSON of these calls."""
 
 from __future__ import annotations
 
@@ -6,12 +6,116 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 
-from visil.web import shapes_banks as shapes
 from visil.web.banks import Bank, NoBank, Reference
 from visil.web.library import NO_VIDEO, iso
 from visil.web.problems import RESPONSES, Problem
 from visil.web.service import Service
+from visil.web.shapes import ID, Asked
+from visil.web.shapes_search import BankName
+
+Description = Annotated[str, Field(max_length=1000)]
+Threshold = Annotated[float, Field(ge=0, le=1, description="Confidence from which a hit counts.")]
+Label = Annotated[str, Field(min_length=1, max_length=64)]
+Labels = Annotated[list[Label], Field(max_length=50)]
+ExternalId = Annotated[str, Field(max_length=256)]
+
+
+class NewBank(Asked):
+    """A bank to make."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "takedowns", "threshold": 0.9}]}
+    )
+
+    name: BankName
+    description: Description = ""
+    threshold: Threshold = 0.0
+    enabled: bool = True
+
+
+class BankChange(Asked):
+    """What to change of a bank; what is not named stays."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"enabled": False}]})
+
+    description: Description | None = None
+    threshold: Threshold | None = None
+    enabled: bool | None = None
+
+
+class BankFacts(BaseModel):
+    """A named set of references."""
+
+    name: str
+    description: str
+    threshold: float
+    enabled: bool
+    references: int
+    created: str
+
+
+class BankPage(BaseModel):
+    """Some of the banks, by name."""
+
+    total: int
+    offset: int
+    banks: list[BankFacts]
+
+
+class NewReference(Asked):
+    """A video of the collection, as a bank knows it."""
+
+    video: Annotated[str, Field(max_length=64)]
+    external_id: ExternalId | None = None
+    labels: Labels = Field(default_factory=list)
+    enabled: bool = True
+
+
+class NewReferences(Asked):
+    """Videos to put into a bank; those that are in it are changed."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"references": [{"video": ID, "external_id": "case-17", "labels": ["trailer"]}]}]
+        },
+    )
+
+    references: Annotated[list[NewReference], Field(min_length=1, max_length=1000)]
+
+
+class ReferenceChange(Asked):
+    """What to change of a reference; what is not named stays."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"labels": ["trailer", "2026"]}]}
+    )
+
+    external_id: ExternalId | None = None
+    labels: Labels | None = None
+    enabled: bool | None = None
+
+
+class ReferenceFacts(BaseModel):
+    """A video in a bank; without a name where it has left the collection."""
+
+    video: str
+    name: str | None
+    external_id: str | None
+    labels: list[str]
+    enabled: bool
+    added: str
+
+
+class ReferencePage(BaseModel):
+    """Some of the references of a bank, the newest first."""
+
+    total: int
+    offset: int
+    references: list[ReferenceFacts]
+
 
 Name = Annotated[str, Path(max_length=64, examples=["takedowns"])]
 Offset = Annotated[int, Query(ge=0, le=10**9)]
@@ -45,23 +149,23 @@ def routes(service: Service) -> APIRouter:
             "added": iso(reference.added),
         }
 
-    @router.get("", response_model=shapes.BankPage, summary="A page of the banks")
+    @router.get("", response_model=BankPage, summary="A page of the banks")
     async def page(offset: Offset = 0, limit: Limit = 50) -> dict[str, Any]:
         total, found = await done(banks.page, offset, limit)
         return {"total": total, "offset": offset, "banks": [_facts(bank) for bank in found]}
 
-    @router.post("", response_model=shapes.BankFacts, status_code=201, summary="Make a bank")
-    async def create(body: shapes.NewBank) -> dict[str, Any]:
+    @router.post("", response_model=BankFacts, status_code=201, summary="Make a bank")
+    async def create(body: NewBank) -> dict[str, Any]:
         if not await done(banks.create, Bank(**body.model_dump())):
             raise Problem(409, f"There is a bank {body.name!r} already.")
         return _facts(await done(banks.bank, body.name))
 
-    @router.get("/{bank}", response_model=shapes.BankFacts, summary="One bank")
+    @router.get("/{bank}", response_model=BankFacts, summary="One bank")
     async def one(bank: Name) -> dict[str, Any]:
         return _facts(await done(banks.bank, bank))
 
-    @router.patch("/{bank}", response_model=shapes.BankFacts, summary="Change a bank, or turn it off")
-    async def change(bank: Name, body: shapes.BankChange) -> dict[str, Any]:
+    @router.patch("/{bank}", response_model=BankFacts, summary="Change a bank, or turn it off")
+    async def change(bank: Name, body: BankChange) -> dict[str, Any]:
         changes = {name: value for name, value in body.model_dump().items() if value is not None}
         return _facts(await done(banks.change, bank, changes))
 
@@ -69,9 +173,7 @@ def routes(service: Service) -> APIRouter:
     async def delete(bank: Name) -> None:
         await done(banks.delete, bank)
 
-    @router.get(
-        "/{bank}/references", response_model=shapes.ReferencePage, summary="A page of a bank's references"
-    )
+    @router.get("/{bank}/references", response_model=ReferencePage, summary="A page of a bank's references")
     async def references(
         bank: Name,
         offset: Offset = 0,
@@ -84,10 +186,10 @@ def routes(service: Service) -> APIRouter:
 
     @router.post(
         "/{bank}/references",
-        response_model=shapes.BankFacts,
+        response_model=BankFacts,
         summary="Put videos into a bank, or change them",
     )
-    async def put(bank: Name, body: shapes.NewReferences) -> dict[str, Any]:
+    async def put(bank: Name, body: NewReferences) -> dict[str, Any]:
         known = service.library.snapshot().by_id
         if any(one.video not in known for one in body.references):
             raise Problem(404, NO_VIDEO)
@@ -99,10 +201,10 @@ def routes(service: Service) -> APIRouter:
 
     @router.patch(
         "/{bank}/references/{video}",
-        response_model=shapes.ReferenceFacts,
+        response_model=ReferenceFacts,
         summary="Change a reference, or turn it off",
     )
-    async def change_reference(bank: Name, video: str, body: shapes.ReferenceChange) -> dict[str, Any]:
+    async def change_reference(bank: Name, video: str, body: ReferenceChange) -> dict[str, Any]:
         found = await done(banks.reference, bank, video)
         if found is None:
             raise Problem(404, "That video is not in this bank.")

@@ -16,9 +16,8 @@ from visil.web import shapes_search as searching
 from visil.web.jobs import as_dict, ask
 from visil.web.library import NO_VIDEO
 from visil.web.problems import RESPONSES, Problem
-from visil.web.results import with_videos
+from visil.web.results import source, with_videos
 from visil.web.service import Service, caller, who
-from visil.web.sources import source
 
 Matrix = Literal["frame_matrix", "output_matrix"]
 LISTS = {"search": "hits", "batch": "results", "duplicates": "groups", "add": "failed"}

@@ -10,15 +10,109 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 
 from visil.collection.plan_file import write_rows
 from visil.report.tables import write_csv
-from visil.web import shapes, shapes_review
+from visil.web import shapes
 from visil.web.jobs import ask
 from visil.web.problems import RESPONSES, Problem
 from visil.web.review import Reviewed, Show
 from visil.web.service import Service, caller
+from visil.web.shapes import ID, Asked
+
+Name = Annotated[str, Field(max_length=64)]
+
+
+class DecisionRequest(Asked):
+    """What is to become of one file; null leaves it to the suggestion again."""
+
+    file: Name
+    action: Literal["keep", "drop"] | None
+
+
+class DecisionsRequest(Asked):
+    """Decisions about some files, as one step that can be undone."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"files": [{"file": ID[:16], "action": "keep"}]}]},
+    )
+
+    files: Annotated[list[DecisionRequest], Field(min_length=1, max_length=1000)]
+
+
+class AcceptRequest(Asked):
+    """Which suggestions to accept: those of some groups, or of all; exact copies alone, or everything."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"groups": [ID[:16]], "only": None}]},
+    )
+
+    groups: Annotated[list[Name], Field(min_length=1, max_length=1000)] | None = None
+    only: Literal["exact"] | None = None
+
+
+class ReviewProgress(BaseModel):
+    """How far a review is; bytes are those of files that are dropped, suggested and decided."""
+
+    groups: int
+    reviewed: int
+    files: int
+    drop: int
+    drop_bytes: int
+    decided_drop: int
+    decided_bytes: int
+    exact: int
+
+
+class Newer(BaseModel):
+    """What has happened to the collection since its videos were compared."""
+
+    added: int
+    gone: int
+
+
+class ReviewState(BaseModel):
+    """When duplicates were looked for, and how far their review is."""
+
+    made: str | None
+    min_confidence: float
+    newer: Newer
+    progress: ReviewProgress
+    undo: str | None
+
+
+class ReviewChange(ReviewState):
+    """The groups that have changed."""
+
+    groups: list[dict[str, Any]]
+
+
+class ReviewPage(ReviewChange):
+    """Some of the groups, and pairs that make none."""
+
+    total: int
+    offset: int
+    common: list[dict[str, Any]]
+    different: list[dict[str, Any]]
+
+
+class Accepted(ReviewChange):
+    """How many files were decided about."""
+
+    files: int
+
+
+class Undone(ReviewChange):
+    """What was undone."""
+
+    title: str
+
 
 Form = Literal["csv", "json", "html", "plan", "plan-json", "script"]
 EXPORTS: dict[Form, tuple[str, str]] = {
@@ -90,7 +184,7 @@ def routes(service: Service) -> APIRouter:
             background=BackgroundTask(_delete, file),
         )
 
-    @router.get("/review", response_model=shapes_review.ReviewPage, summary="A page of the groups to review")
+    @router.get("/review", response_model=ReviewPage, summary="A page of the groups to review")
     async def page(
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
@@ -100,24 +194,24 @@ def routes(service: Service) -> APIRouter:
 
     @router.put(
         "/review/decisions",
-        response_model=shapes_review.ReviewChange,
+        response_model=ReviewChange,
         summary="Keep or drop files; null takes it back",
     )
-    async def decide(body: shapes_review.DecisionsRequest) -> dict[str, Any]:
+    async def decide(body: DecisionsRequest) -> dict[str, Any]:
         def put() -> dict[str, Any]:
             return review.some(review.decide({one.file: one.action for one in body.files}))
 
         return await service.look_up(put)
 
-    @router.post("/review/accept", response_model=shapes_review.Accepted, summary="Decide as it is suggested")
-    async def accept(body: shapes_review.AcceptRequest) -> dict[str, Any]:
+    @router.post("/review/accept", response_model=Accepted, summary="Decide as it is suggested")
+    async def accept(body: AcceptRequest) -> dict[str, Any]:
         def put() -> dict[str, Any]:
             files = review.accept(body.groups, body.only == "exact")
             return {**review.some(body.groups or []), "files": files}
 
         return await service.look_up(put)
 
-    @router.post("/review/undo", response_model=shapes_review.Undone, summary="Take the last decision back")
+    @router.post("/review/undo", response_model=Undone, summary="Take the last decision back")
     async def undo() -> dict[str, Any]:
         def take_back() -> dict[str, Any]:
             step = service.decisions.undo()

@@ -19,11 +19,10 @@ from visil.web.access import AccessStore
 from visil.web.banks import Banks
 from visil.web.callers import Caller, Rate, Tokens
 from visil.web.connections import Connections
-from visil.web.copies import SmallCopies
 from visil.web.decisions import DecisionStore
 from visil.web.jobs import Jobs
 from visil.web.library import Library
-from visil.web.pictures import Pictures
+from visil.web.pictures import Pictures, SmallCopies
 from visil.web.problems import Problem
 from visil.web.review import Review
 from visil.web.roots import Roots

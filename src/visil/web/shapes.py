@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from visil.web.tokens import Role
+from visil.web.settings import Role
 
 Kind = Literal["search", "batch", "compare", "duplicates", "add"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]

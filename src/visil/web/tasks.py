@@ -33,13 +33,19 @@ from visil.model.features import VideoFeatures
 from visil.web import evidence
 from visil.web.banks import FILE as BANKS
 from visil.web.banks import Banks
-from visil.web.comparison import attention_picture, how_it_came_about, in_words, keep_comparison
+from visil.web.comparison import (
+    attention_picture,
+    how_it_came_about,
+    in_words,
+    keep_comparison,
+    same_moment,
+    same_moments,
+)
 from visil.web.decisions import read_decisions
 from visil.web.engine import Teller
 from visil.web.export import OnceFailed, export_html
 from visil.web.filters import Filters
 from visil.web.roots import Roots
-from visil.web.same_moment import same_moment, same_moments
 from visil.web.sandbox import Decoder, Decoders
 from visil.web.settings import MIB, Limits
 

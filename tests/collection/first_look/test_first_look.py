@@ -18,7 +18,7 @@ from visil.collection.shards.create import create
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
 from visil.kernels import cpu_hamming
-from visil.model import presets
+from visil.model.config import VISIL_F
 
 from ..conftest import Command
 from ..inside import part, remote, signs
@@ -125,7 +125,7 @@ def test_less_than_one_is_refused(opened: visil.Index, made: list[Made], run: Co
 
 
 def test_a_model_that_does_not_whiten_has_no_first_look(place: Path, opened: visil.Index) -> None:
-    plain = ViSiL(presets.VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
+    plain = ViSiL(VISIL_F.replaced(backbone="efficientnet-lite0"), with_backbone=False)
     with pytest.raises(ModelError, match="need a model that whitens"):
         FirstLook(place, plain, part(opened).catalogue, part(opened).store)
 

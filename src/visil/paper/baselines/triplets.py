@@ -7,15 +7,23 @@ hard negatives, the same edited pictures in the same order for the same seed. On
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
+from visil.compare.visil import ViSiL
 from visil.errors import UsageError
+from visil.files import make_folder
 from visil.model.whitening import Whitening
+from visil.training.config import TrainConfig
+from visil.training.dataset import Split, read_footage, triplet_sampler
+from visil.training.distributed import Processes
+from visil.training.run import embedder
 from visil.training.snippets import Snippet
 from visil.training.triplets import Triplet
 from visil.training.videos import Sampler
@@ -153,3 +161,31 @@ def common_shift(anchor: Snippet, positive: Snippet) -> int | None:
 
 def _in_seconds(frames: int | None, step: float) -> float | None:
     return None if frames is None else frames * step
+
+
+def lesson(
+    config: TrainConfig,
+    model: ViSiL,
+    data: Split | None = None,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+) -> SnippetTriplets:
+    """The triplets that ``visil train`` would draw under these settings, as features that ``model`` makes.
+
+    ``data`` is what was read already, such as videos that are features; by default the videos of the settings. What
+    mining finds is kept beside the frames, for all that reads these.
+    """
+    out = make_folder(config.out, "the folder of triplets")
+    if data is None:
+        cache = Path(config.data.cache) if config.data.cache is not None else out / "frames"
+        data = read_footage(config.data, model.config.sampling, cache, tell)
+    sampler, _ = triplet_sampler(config, model, data, Processes(device=model.device), anew=False)
+    embed = embedder(config, model, data.training)
+    return SnippetTriplets(sampler, embed, step=_step(data), epochs=config.optim.epochs)
+
+
+def _step(data: Split) -> float:
+    """Seconds from a frame to the next, in most videos."""
+    gaps = [data.training.times(video).diff() for video in range(len(data.training))]
+    known = torch.cat([some for some in gaps if len(some)] or [torch.ones(1)])
+    return float(known.median())

@@ -18,10 +18,9 @@ from visil.compare.matches import check
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.kernels import Scorer
-from visil.model.config import ViSiLConfig
+from visil.model.config import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V, ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.model.formula import Formula
-from visil.model.presets import VISIL_F, VISIL_F_W, VISIL_F_W_A, VISIL_SYM, VISIL_V
 from visil.model.similarity import MP_AP, Reduction
 from visil.paper.baselines.system import PlacedSystem, ScoreArray
 

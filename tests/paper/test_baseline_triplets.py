@@ -17,8 +17,7 @@ from visil.errors import UsageError
 from visil.model.config import ViSiLConfig
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
-from visil.paper.baselines.lessons import lesson
-from visil.paper.baselines.triplets import SnippetTriplets, common_shift
+from visil.paper.baselines.triplets import SnippetTriplets, common_shift, lesson
 from visil.training.config import DataConfig, ModelConfig, OptimConfig, TrainConfig
 from visil.training.dataset import split
 from visil.training.embedding import SnippetEmbedder
