@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from visil.errors import UsageError
-from visil.files import fresh_beside, replacing, replacing_together
+from visil.files import fresh_beside, natural_order, replacing, replacing_together
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -83,3 +83,17 @@ def test_a_folder_made_for_files_that_never_came_is_gone(tmp_path: Path) -> None
     with pytest.raises(FileNotFoundError), replacing_together(tmp_path / "new", ("a",)):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- natural order
+
+
+def test_names_sort_as_people_count() -> None:
+    counted = ["7.mp4", "٣.mp4", "clip 1.mp4", "Clip 2.mp4", "clip 02b.mp4", "clip 10.mp4", "clip.mp4"]
+    assert sorted(sorted(counted), key=natural_order) == counted
+
+
+def test_a_number_comes_before_text() -> None:
+    assert sorted(["frame-b", "frame", "frame10", "frame9"], key=natural_order) == [
+        *("frame", "frame9", "frame10", "frame-b")
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from os import PathLike, fspath
 
 
@@ -35,6 +36,15 @@ class ModelError(VisilError):
 
 class UsageError(VisilError, ValueError):
     """Arguments that cannot be meant: wrong shape, wrong range, unknown name."""
+
+
+def require_extra(what: str, extra: str, *packages: str) -> None:
+    """A UsageError that says how to install ``packages``, where one of them is not; ``what`` needs them."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"{what} needs {' and '.join(missing)}, not installed here: pip install 'visil[{extra}]'"
+        )
 
 
 def printable(path: str) -> str:

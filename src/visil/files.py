@@ -1,8 +1,9 @@
-"""Output files that are there whole or not at all."""
+"""Output files that are there whole or not at all, folders, caches, and names of files in natural order."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -148,6 +149,20 @@ def keep_within(files: Iterable[Path], most: float, but: Path | None = None) -> 
             file.unlink(missing_ok=True)
             held -= size
     return held
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def natural_order(name: str) -> str:
+    """What a name is sorted by; names that differ in case or leading zeros alone are equal."""
+    return _DIGITS.sub(_counted, name.casefold())
+
+
+def _counted(found: re.Match[str]) -> str:
+    """A number that sorts by its digits' count first, and before any text."""
+    number = found[0].lstrip("0")
+    return f"\0{len(number):03}{number}"
 
 
 def _cannot_write(path: Path, error: OSError | ValueError) -> UsageError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from visil.cli.options import Device, RayAddress, choose_device, joined
-from visil.errors import UsageError, printable
+from visil.errors import UsageError, printable, require_extra
 
 if TYPE_CHECKING:
     from visil.web.settings import Token
@@ -74,12 +73,7 @@ def serve(
 ) -> None:
     """Look at a collection in the browser: search, compare, find duplicates, add. Stop with Ctrl-C."""
     choose_device(device)
-    needed = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"`visil serve` needs {' and '.join(missing)}, not installed here: pip install 'visil[serve]'"
-        )
+    require_extra("`visil serve`", "serve", "fastapi", "uvicorn", "python_multipart", "prometheus_client")
     if ray is not None:
         _check_cluster(index, ray)
     from visil.web.settings import settle

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -26,7 +25,7 @@ from visil.cli.file_selection import (
 )
 from visil.cli.options import Device, Precision, Verdicts, choose_device
 from visil.cli.output import say, stretch
-from visil.errors import UsageError, printable
+from visil.errors import UsageError, printable, require_extra
 
 if TYPE_CHECKING:
     from visil.collection.watch import Arrival
@@ -71,8 +70,7 @@ def watch(
 ) -> None:
     """Add what is in FOLDER... and what comes later, and tell what each new video matches. Stop with Ctrl-C."""
     choose_device(device, precision)
-    if importlib.util.find_spec("watchfiles") is None:
-        raise UsageError("`visil watch` needs watchfiles, not installed here: pip install 'visil[watch]'")
+    require_extra("`visil watch`", "watch", "watchfiles")
     selection = selection_of(include, exclude, min_size, min_duration, max_duration, follow_links)
     seconds = seconds_of("--settle", settle)
     for folder in folders:

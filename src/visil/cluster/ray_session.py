@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import secrets
@@ -15,7 +14,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from visil.errors import UsageError, VisilError
+from visil.errors import UsageError, VisilError, require_extra
 from visil.processes import NEUTRAL
 
 logger = logging.getLogger("visil")
@@ -60,11 +59,7 @@ class Cluster:
 
 def require_ray(what: str = "--ray") -> None:
     """Say how to install Ray where it is not."""
-    missing = [name for name in ("ray", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"{what} needs {' and '.join(missing)}, not installed here: pip install 'visil[ray]'"
-        )
+    require_extra(what, "ray", "ray", "pyarrow", "pandas")
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from visil.collection.groups import Shared, common_stretches, components, links
 from visil.collection.pairs import Listed, compared, worth_comparing
 from visil.collection.plan import Action, Advice, PlannedFile, advise
 from visil.collection.presence import HeldFile, held_files
+from visil.files import natural_order
 from visil.matching.localize import Segment
-from visil.natural_order import natural_order
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from visil.collection.groups import length, merged
-from visil.natural_order import natural_order
+from visil.files import natural_order
 
 if TYPE_CHECKING:
     from visil.collection.catalogue import Video

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.errors import VideoError
-from visil.natural_order import natural_order
+from visil.files import natural_order
 
 if TYPE_CHECKING:
     from visil.collection.parts import AnyCatalogue

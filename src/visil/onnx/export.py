@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import warnings
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from visil.compare.visil import ViSiL
-from visil.errors import ModelError, UsageError, os_reason, printable
+from visil.errors import ModelError, os_reason, printable, require_extra
 from visil.files import replacing_together
 from visil.onnx.graphs import Extractor, Similarity
 
@@ -53,7 +52,7 @@ def export_onnx(model: ViSiL, folder: str | os.PathLike[str]) -> Exported:
 
     Where they differ by more than 1e-4, or cannot be written, ModelError, and no file is left.
     """
-    _require_extra()
+    require_extra("ONNX export", "onnx", "onnx", "onnxruntime")
     target = Path(folder)
     plain = deepcopy(model).to("cpu", torch.float32).eval()
     try:
@@ -63,14 +62,6 @@ def export_onnx(model: ViSiL, folder: str | os.PathLike[str]) -> Exported:
     except OSError as error:
         reason = os_reason(error)
         raise ModelError(f"{printable(str(target))}: the model could not be written ({reason})") from error
-
-
-def _require_extra() -> None:
-    missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"ONNX export needs {' and '.join(missing)}, not installed here: pip install 'visil[onnx]'"
-        )
 
 
 @torch.inference_mode()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from visil.errors import VideoError, printable
-from visil.natural_order import natural_order
+from visil.files import natural_order
 from visil.video.container import AnyPath, is_image_path, is_video_path, reason_of_os_error
 from visil.video.pictures import LONGEST_STRIP, Image, Size, centre_crop, is_strip, middle, scaled_to_shorter
 from visil.video.sampling import Sampling

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from visil.errors import IndexFolderError
 from visil.web.library import iso
+from visil.web.sqlite_files import open_sqlite
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS audit (
@@ -34,16 +33,10 @@ class AccessStore:
     def __init__(self, path: Path, kept_s: float) -> None:
         self.kept_s = kept_s
         self._lock = threading.Lock()
-        try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.executescript(TABLES)
-            self._db.execute("DELETE FROM logged_out WHERE until < ?", (time.time(),))
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(
-                path,
-                f"the record of who changed what cannot be opened ({error}); move it away to start a new one",
-            ) from error
+        self._db = open_sqlite(
+            path, TABLES, "the record of who changed what", "move it away to start a new one"
+        )
+        self._db.execute("DELETE FROM logged_out WHERE until < ?", (time.time(),))
         self._logged_out = {row[0] for row in self._db.execute("SELECT session FROM logged_out")}
 
     def close(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from visil.errors import IndexFolderError
+from visil.web.sqlite_files import open_sqlite
 
 FILE = "banks.sqlite"
 
@@ -71,15 +70,7 @@ class Banks:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.executescript(TABLES)
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(
-                path, f"the banks cannot be opened ({error}); move the file away to start without any"
-            ) from error
+        self._db = open_sqlite(path, TABLES, "the banks", "move the file away to start without any")
 
     def close(self) -> None:
         """Let go of the file."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from visil.collection.decided import Decision
-from visil.errors import IndexFolderError
+from visil.web.sqlite_files import open_sqlite
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS decisions (
@@ -51,14 +51,9 @@ class DecisionStore:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.executescript(TABLES)
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(
-                path, f"what was decided about duplicates cannot be read ({error}); delete it to start anew"
-            ) from error
+        self._db = open_sqlite(
+            path, TABLES, "the file of decisions about duplicates", "delete it to start anew"
+        )
         self._all = _decisions(self._db)
         self.version = 0
         """Another one after every change."""

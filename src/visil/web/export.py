@@ -17,9 +17,9 @@ from visil.collection.index import Index
 from visil.collection.parts import AnyCatalogue
 from visil.collection.presence import HeldFile, held_files
 from visil.errors import VideoError
+from visil.files import natural_order
 from visil.footage.proof import Proof
 from visil.matching.localize import Segment
-from visil.natural_order import natural_order
 from visil.web.sandbox import Decoder, Image
 
 if TYPE_CHECKING:

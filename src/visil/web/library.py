@@ -16,7 +16,7 @@ from visil.collection import Index
 from visil.collection.identity import Stamp, content_id
 from visil.collection.listing import Listing
 from visil.errors import VideoError, printable
-from visil.natural_order import natural_order
+from visil.files import natural_order
 from visil.web.problems import Problem
 
 State = Literal["ready", "working", "failed"]

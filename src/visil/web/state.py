@@ -8,7 +8,6 @@ import math
 import os
 import secrets
 import shutil
-import sqlite3
 import threading
 import time
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from visil.errors import IndexFolderError, UsageError, os_reason, printable
 from visil.web import banks
 from visil.web.problems import Problem
 from visil.web.settings import Limits
+from visil.web.sqlite_files import open_sqlite
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -156,17 +156,10 @@ class JobStore:
         self.kept = kept
         self.kept_s = kept_s
         self._lock = threading.Lock()
-        try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.executescript(TABLES)
-            if "caller" not in {row[1] for row in self._db.execute("PRAGMA table_info(jobs)")}:
-                self._db.execute("ALTER TABLE jobs ADD COLUMN caller TEXT NOT NULL DEFAULT ''")
-        except sqlite3.DatabaseError as error:
-            raise IndexFolderError(
-                path, f"the list of jobs cannot be opened ({error}); delete it to start a new one"
-            ) from error
+        self._db = open_sqlite(path, TABLES, "the list of jobs", "delete it to start a new one")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        if "caller" not in {row[1] for row in self._db.execute("PRAGMA table_info(jobs)")}:
+            self._db.execute("ALTER TABLE jobs ADD COLUMN caller TEXT NOT NULL DEFAULT ''")
 
     def close(self) -> None:
         """Let go of the file."""
