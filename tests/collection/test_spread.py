@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import visil
+from forked import fork
 from toy_questions import killed, process, refused
 from visil.collection import queries as queries_asked
 from visil.collection import spread
@@ -108,6 +109,24 @@ def test_workers_take_over_and_answers_keep_their_order(index: Index) -> None:
     assert [item for item, _ in found] == list(range(200))
     assert len({answering for _, answering in found}) == 3, "this process at first, then two others"
     assert not Path(f"/proc/{forking}").exists(), "and they are gone with their work"
+
+
+@workers_needed
+def test_forks_of_a_command_open_what_it_has_open(
+    plain: ViSiL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which SQLite does not, for what is open at the fork."""
+    monkeypatch.setattr(spread, "WORTH_QUICK_S", -1.0)
+    with Index(tmp_path / "many.visil", model=plain) as index:
+        fill(index, NAMES)
+
+    def command() -> None:
+        with Index(tmp_path / "many.visil", model=plain) as index, Spread(index, 2) as asked:
+            print(len({answering for _, answering in until_workers_answer(asked)}))
+            print(index.catalogue.count()[0])
+
+    said, complaints = fork(command, tmp_path).communicate(60)
+    assert (said, complaints) == (f"3\n{len(NAMES)}\n", "")
 
 
 @workers_needed

@@ -188,18 +188,22 @@ def _tell(match: Match, plot: Path | None) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(Text(relation(match.verdict, match.segments, match.note), style="bold"))
+    # One line whatever the width: a terminal breaks lines itself, and in a file they are not to be broken.
+    console.print(Text(relation(match.verdict, match.segments, match.note), style="bold"), soft_wrap=True)
     meaning = "probability that they share footage" if match.calibrated else "not calibrated for this model"
     if match.verdict != "unclear":
-        console.print(f"confidence {match.confidence:.3f} ({meaning}), score {match.score:.3f}")
+        told = f"confidence {match.confidence:.3f} ({meaning}), score {match.score:.3f}"
+        console.print(told, soft_wrap=True)
     if match.segments:
-        columns = ("query", "target", "length", "score", "confidence", "")
+        columns = ["query", "target", "length", "score", "confidence"]
+        if any(segment.reversed for segment in match.segments):
+            columns.append("")
         table = Table(*columns, box=None, pad_edge=False, header_style="dim")
         for segment in match.segments:
             length = segment.query[1] - segment.query[0]
             spans = stretch(segment.query), stretch(segment.target)
             how = f"{length:.0f} s", f"{segment.score:.3f}", f"{segment.confidence:.3f}"
-            table.add_row(*spans, *how, "backwards" if segment.reversed else "")
+            table.add_row(*spans, *how, *(["backwards"] if segment.reversed else []))
         console.print(table)
     if plot is not None and not is_quiet():
-        console.print(Text(f"plot: {plot}"))
+        console.print(Text(f"plot: {plot}"), soft_wrap=True)

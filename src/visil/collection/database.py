@@ -9,8 +9,9 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,15 +106,34 @@ class FileDatabase(Database):
         super().__init__(path)
         self._frozen: tuple[object, ...] | None = None
         """What the file looked like when it was opened without any locking; None where SQLite locks."""
+        self._open()
+        _OPEN.add(self)
+
+    def close(self) -> None:
+        """See :meth:`Database.close`."""
+        _OPEN.discard(self)
+        super().close()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Let go of the file for as long as the block lasts; whoever asks meanwhile waits."""
+        with self._lock:
+            self._db.close()
+            try:
+                yield
+            finally:
+                self._open()
+
+    def _open(self) -> None:
         try:
             if self.path.is_file() and not (can_write(self.path) and can_write(self.path.parent)):
                 self._open_to_read()
             else:
-                self._open()
+                self._open_as_permitted()
         except sqlite3.DatabaseError as error:
             raise IndexFolderError(self.path, plain(error)) from error
 
-    def _open(self) -> None:
+    def _open_as_permitted(self) -> None:
         try:
             self._open_to_write()
         except sqlite3.OperationalError as error:  # rights are not all: a server may refuse what they permit
@@ -174,6 +194,22 @@ class FileDatabase(Database):
             if self._frozen is not None:
                 return object()  # no lock, no telling
             return super().version()
+
+
+_OPEN: weakref.WeakSet[FileDatabase] = weakref.WeakSet()
+
+
+@contextmanager
+def none_open() -> Iterator[None]:
+    """No catalogue is open in this process during the block, in which it may be forked.
+
+    SQLite takes a file that was open at a fork for open in the new process as well, where its locks are gone: it can
+    be opened no more.
+    """
+    with ExitStack() as stack:
+        for database in list(_OPEN):
+            stack.enter_context(database.closed())
+        yield
 
 
 def plain(error: sqlite3.DatabaseError) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import torch
 
+from visil.collection.database import none_open
 from visil.collection.remote_objects import is_url
 from visil.errors import IndexFolderError, VisilError
 from visil.heap import keep_heap
@@ -118,7 +119,9 @@ class Spread:
             took = time.monotonic() - started
             patience, worth = (0.0, WORTH_QUICK_S) if quick() else (PATIENCE_S, WORTH_S)
             if self._workers is None and took > patience and (count - done) * took / done > worth:
-                self._workers = Workers(Asking.of(self.index))
+                asking = Asking.of(self.index)
+                with none_open():
+                    self._workers = Workers(asking)
             if self._workers is not None and self._workers.ready.is_set():
                 if not self._workers.failed:
                     return
