@@ -82,13 +82,13 @@ class Hit(TypedDict):
     """A time of the query and one of the hit that show the same."""
     missing: bool
     note: str
-    """What else there is to say: that it has the same bytes, or why nothing can be told."""
+    """A remark: that it has the same bytes, or why nothing can be told."""
     references: list[dict[str, Any]]
-    """What it is called in banks."""
+    """Its names in banks."""
 
 
 class Found(TypedDict):
-    """What a search found."""
+    """The result of a search."""
 
     query: dict[str, Any]
     hits: list[Hit]
@@ -154,7 +154,7 @@ class Client:
     # ------------------------------------------------------------------ the collection
 
     def session(self) -> dict[str, Any]:
-        """What is served, and whether a token is needed."""
+        """The collection that is served, and whether a token is needed."""
         return self._json("GET", "session")
 
     def videos(
@@ -214,7 +214,7 @@ class Client:
         progress: OnJob | None = None,
         **filters: Any,
     ) -> Found:
-        """What in the collection shares footage with a video: one that the server knows, or a file from here.
+        """Search for videos that share footage with one that the server knows, or a file from here.
 
         ``filters`` are those of the call: ``verdict``, ``min_confidence``, ``reference``, ``added_since``, ``bank``.
         """
@@ -240,11 +240,11 @@ class Client:
         return self._done("duplicates", {"min_confidence": min_confidence}, progress)
 
     def last_duplicates(self) -> dict[str, Any]:
-        """What was found last."""
+        """The duplicates that were found last."""
         return self._json("GET", "duplicates")
 
     def export(self, form: Literal["csv", "json", "html", "plan"]) -> bytes:
-        """What was found last as a file, with what people have said since."""
+        """The duplicates that were found last as a file, with people's verdicts since."""
         return self._bytes("GET", f"duplicates/export?format={form}")
 
     def add(self, path: str, *, progress: OnJob | None = None) -> dict[str, Any]:

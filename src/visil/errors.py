@@ -1,4 +1,4 @@
-"""What can go wrong, said for people: one line, which file, what to do."""
+"""Errors for people: one line, which file, what to do."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def printable(path: str) -> str:
 
 
 def os_reason(error: OSError) -> str:
-    """What the operating system objected to, as part of a sentence: "permission denied"."""
+    """The operating system's objection, as part of a sentence: "permission denied"."""
     return (error.strerror or str(error)).lower()

@@ -155,7 +155,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def natural_order(name: str) -> str:
-    """What a name is sorted by; names that differ in case or leading zeros alone are equal."""
+    """The key that a name is sorted by; names that differ in case or leading zeros alone are equal."""
     return _DIGITS.sub(_counted, name.casefold())
 
 

@@ -61,7 +61,7 @@ NOT_HERE = "worker processes are forked, which is safe on Linux alone"
 
 
 class Service(Protocol):
-    """What workers do: pickled once, called in each of them."""
+    """The work of workers: pickled once, called in each of them."""
 
     def prepare(self) -> None:
         """Load what all workers need, before there are any."""
@@ -204,7 +204,7 @@ def _forked(control: socket.socket, service: Service) -> int:
 
 
 def _leave_all_behind(control: int) -> None:
-    """What a fresh process would have none of: the terminal, output, open files and locks, ways to find modules."""
+    """Let go of all that a fresh process would not have: terminal, output, open files, locks, ways to find modules."""
     if sys.platform != "linux":
         raise NotImplementedError(NOT_HERE)
     gc.freeze()  # nothing of this process's is ever finalised
@@ -225,7 +225,7 @@ def _leave_all_behind(control: int) -> None:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """What is imported here stays, and is never looked through for garbage.
+    """Modules imported here stay, and are never searched for garbage.
 
     torch makes half a million objects: looking through them takes a tenth of its import, and more at every later time.
     """

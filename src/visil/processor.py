@@ -1,4 +1,4 @@
-"""What this machine's processor can do, and how many of its cores this process may use."""
+"""The processor: which instructions it has, and how many of its cores this process may use."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def plain_score(query: Tensor, target: Tensor, formula: Formula) -> Tensor:
 
 
 def products() -> Iterator[Measurement]:
-    """What matrix products reach here: the bound of all that follows."""
+    """The speed of matrix products here: the bound of all that follows."""
     left, right = (torch.randn(1024, 512, generator=torch.Generator().manual_seed(i)) for i in (0, 1))
     halves = left.bfloat16(), right.bfloat16()
     steps = tuple((part * 30).clamp(-127, 127).to(torch.int8) for part in (left, right))
@@ -228,7 +228,7 @@ def codes() -> Iterator[Measurement]:
 
 
 def memory() -> Iterator[Measurement]:
-    """What scoring one pair takes beyond its features; each in a process of its own. Not known on Windows."""
+    """Memory to score one pair, beyond its features; each in a process of its own. Not known on Windows."""
     if sys.platform == "win32":
         return
     for length, with_plain in ((300, True), (1000, False), (2000, False)):

@@ -55,7 +55,7 @@ def vectors(frames: int, regions: int = REGIONS, channels: int = CHANNELS, seed:
 
 
 def ceilings() -> Iterator[Measurement]:
-    """What the chip does at best, measured: a large copy and large matrix products."""
+    """The chip's best, measured: a large copy and large matrix products."""
     source = torch.randn(1 << 29, device="cuda")
     copy = torch.empty_like(source)
     moved = 2 * source.nbytes / seconds(partial(copy.copy_, source))

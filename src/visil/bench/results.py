@@ -32,7 +32,7 @@ Sections = Mapping[str, Callable[[], Iterator[Measurement]]]
 
 
 def sections(device: str | None = None) -> dict[str, Sections]:
-    """What can be measured here: by device, by section; ``device``: of that one alone."""
+    """The measurements possible here: by device, by section; ``device``: of that one alone."""
     import torch
 
     if device not in (None, "cpu", "gpu"):
@@ -80,7 +80,7 @@ def write(result: Mapping[str, Any], path: Path) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What :func:`write` wrote."""
+    """Read a file of :func:`write`."""
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         if "machine" not in found:

@@ -101,7 +101,7 @@ def bench(
 
 
 def end_to_end_table(title: str, rows: list[dict[str, Any]]) -> Table:
-    """What ``--end-to-end`` measured."""
+    """The figures of ``--end-to-end``."""
     from rich.table import Table
 
     made = Table(

@@ -59,7 +59,7 @@ class Command(TyperCommand):
 
 
 def _words(ctx: Any) -> config_file.Name:
-    """What calls a command, without the program's name."""
+    """The words that call a command, without the program's name."""
     words: list[str] = []
     while ctx.parent is not None:
         words.insert(0, str(ctx.info_name))

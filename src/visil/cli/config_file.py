@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a file says of an option of a command."""
+    """A file's value for an option of a command."""
 
     value: Any
     place: Place
@@ -119,7 +119,7 @@ def commands(command: Any, name: Name = ()) -> Iterator[tuple[Name, Options]]:
 
 
 def key_of(option: Any) -> str:
-    """What an option is called in a file: ``--min-duration`` is min-duration, ``-k`` is k."""
+    """The name of an option in a file: ``--min-duration`` is min-duration, ``-k`` is k."""
     names = [str(name) for name in option.opts]
     return next((name for name in names if name.startswith("--")), names[0]).lstrip("-")
 
@@ -127,7 +127,7 @@ def key_of(option: Any) -> str:
 def _settings(
     place: Place, table: Mapping[str, Any], known: dict[Name, Options], name: Name = ()
 ) -> Iterator[tuple[Name, str, Setting]]:
-    """What one table says; what stands in a command's own comes before what is for all of them."""
+    """The values of one table; those in a command's own come before those for all of them."""
     below = {
         command[: len(name) + 1] for command in known if command[: len(name)] == name and command != name
     }

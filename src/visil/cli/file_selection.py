@@ -59,7 +59,7 @@ def selection_of(
     max_duration: str | None,
     follow_links: bool,
 ) -> Selection:
-    """What the options say together."""
+    """The selection that the options make together."""
     from visil.collection import Selection
 
     limits = {}

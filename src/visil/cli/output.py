@@ -1,4 +1,4 @@
-"""What commands print: a JSON document, or results in words."""
+"""Output of commands: a JSON document, or results in words."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_exports(files: Sequence[Path] | None, queries: int = 1) -> None:
 
 
 def write_exports(relations: Sequence[Relation], files: Sequence[Path] | None) -> None:
-    """What was found, once into each of ``files``."""
+    """Write the results, once into each of ``files``."""
     if files:
         from visil.report.exports import export
 

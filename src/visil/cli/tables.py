@@ -241,7 +241,7 @@ class _Options:
 
 
 def _setup(options: _Options) -> tuple[Setup, Sampling]:
-    """What rows are made with, and how frames are seen."""
+    """The settings of rows, and how frames are seen."""
     from visil.collection.discover import discover
     from visil.compare.loading import load
     from visil.kernels.devices import chosen_device

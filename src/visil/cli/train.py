@@ -166,7 +166,7 @@ def fit_whitening(
 
 
 def _words(outcome: Outcome, settings: TrainConfig) -> str:
-    """What a run that was not stopped came to."""
+    """The outcome of a run that was not stopped."""
     if settings.reader.wanted and not settings.reader.epochs:
         return "pairs are ready to learn a reader from"
     figures = f"mAP {outcome.best_map:.3f} on held-out videos ({outcome.start_map:.3f} before training)"

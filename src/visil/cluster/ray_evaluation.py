@@ -29,7 +29,7 @@ RUNS_A_CPU = 2
 def spread_scores(
     cluster: Cluster, collection: Index, videos: KnownVideos, progress: OnPairs | None = None
 ) -> Answers:
-    """What :func:`visil.evaluation.evaluate.score_here` gives, computed by the cluster.
+    """The result of :func:`visil.evaluation.evaluate.score_here`, computed by the cluster.
 
     ``partial(spread_scores, cluster)`` is the ``scoring`` of :func:`visil.evaluation.evaluate_videos`.
     """

@@ -96,7 +96,7 @@ class _Open:
     job: Job
     look: FoundFile
     lost: bool = False
-    """What else this stream says about it is of no use: it will be read anew."""
+    """Whether everything else that this stream says about it is dropped: it will be read anew."""
     tries: int = 0
     pieces: Pieces | None = None
     ended: WholeVideo | None = None
@@ -138,7 +138,7 @@ class RayEngine:
 
 
 class _Run:
-    """What one run has under way."""
+    """The work that one run has under way."""
 
     def __init__(self, engine: RayEngine, intake: Intake) -> None:
         self.engine = engine
@@ -191,7 +191,7 @@ class _Run:
     # ------------------------------------------------------------------ looking
 
     def _looks(self, files: list[tuple[Path, Stamp]]) -> Iterator[FoundFile]:
-        """What the nodes find at each path, in any order; a look that Ray lost is taken here."""
+        """The nodes' findings at each path, in any order; a look that Ray lost is taken here."""
         self._streams += 1
         rows = [
             {"number": number, "path": os.fsencode(path), "key": f"{self._streams} {number}"}
@@ -305,7 +305,7 @@ class _Run:
                 self.intake.settle(FailedFile(held.job.path, NO_STAMP, reason, held.job))
 
     def _errands(self) -> Iterator[list[Errand]]:
-        """What each decoding task does: the long ones first, one each; then short ones, some together."""
+        """The jobs of each decoding task: the long ones first, one each; then short ones, some together."""
         together: list[Errand] = []
         seconds = 0.0
         for number, held in sorted(self._under_way.items(), key=lambda item: -(item[1].look.seconds or 0)):

@@ -173,7 +173,7 @@ def _join(ray: Any, address: str) -> None:
 
 
 def why_not_joined(address: str, error: Exception) -> str:
-    """What Ray could not do, in a line."""
+    """Ray's failure, in a line."""
     text = " ".join(str(error).split())
     if "ersion mismatch" in text:
         return f"the Ray cluster at {address} has other versions than this machine: {_versions(text)}"

@@ -1,4 +1,4 @@
-"""What processes of a cluster do when videos are added: look at files, decode them, embed frames.
+"""The work of a cluster's processes when videos are added: look at files, decode them, embed frames.
 
 Functions and one class that Ray Data calls with rows of plain data. What happens to a video is told to the driver as
 notes, in order; the driver alone writes. Only those that embed load torch: there is one that decodes for each core.
@@ -37,7 +37,7 @@ RayRow = dict[str, Any]
 
 @dataclass(frozen=True)
 class FoundFile:
-    """What a node found at a path."""
+    """A node's finding at a path."""
 
     number: int
     id: str | None
@@ -131,7 +131,7 @@ def look(row: RayRow, attempts: Any = None) -> RayRow:
 
 
 def looked(row: RayRow) -> FoundFile:
-    """What :func:`look` said."""
+    """The finding of :func:`look`."""
     found: FoundFile = pickle.loads(row["look"])
     return found
 

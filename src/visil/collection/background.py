@@ -1,4 +1,4 @@
-"""What is common in a collection: frames that look like much of it say little about which video a query came from.
+"""The background of a collection: frames that look like much of it say little about which video a query came from.
 
 A face before a wall, a pitch, a studio: in some collections hundreds of videos show nearly that. Each frame of a query
 is held against a sample of the collection, at most one frame a video; how alike its nearest ten are, beyond what is
@@ -58,7 +58,7 @@ class Background:
         return cls(model, [frame for frame in frames if frame is not None])
 
     def beyond_typical(self, query: VideoFeatures) -> NDArray[np.float32] | None:
-        """What to take off the similarities of each frame of a query, [T]; None: nothing is known."""
+        """The amount to take off the similarities of each frame of a query, [T]; None: nothing is known."""
         if self._frames is None:
             return None
         common = _mean_of_nearest(self._alike(query.vectors.float()))

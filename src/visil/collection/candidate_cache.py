@@ -27,7 +27,7 @@ class LeftOut(Protocol):
     """Remembers which videos were left out, as a text."""
 
     def read(self) -> str | None:
-        """What was written last; None before."""
+        """The text that was written last; None before any was."""
 
     def write(self, text: str) -> None:
         """Remember it, as far as that is possible."""
@@ -81,7 +81,7 @@ class CandidateCache:
             _delete_leftovers(self.folder)
 
     def _updated(self, present: set[int]) -> tuple[CandidateIndex, Stamps]:
-        """What is on disk with all that is missing and readable; and what is not readable."""
+        """The index on disk with all missing videos that are readable, and the unreadable ones."""
         candidates = CandidateIndex(self.folder, self.dim)
         fits = candidates.load(writable=True) and not candidates.outgrown and not _worn(candidates, present)
         videos = self.catalogue.numbered(sorted(present - candidates.numbers if fits else present))

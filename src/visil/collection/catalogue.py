@@ -42,7 +42,7 @@ class Video:
 
 @dataclass(frozen=True)
 class NewVideo:
-    """What is known of a video when it has been embedded."""
+    """Facts about a video that was embedded."""
 
     id: str
     frames: int
@@ -75,7 +75,7 @@ class ListedFailure:
 
 
 class Catalogue:
-    """What a database says about a collection."""
+    """The entries of a collection's database."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -167,7 +167,7 @@ class Catalogue:
             return gone
 
     def forget(self, path: str) -> list[str]:
-        """What was known of a path, as a file or as a failure, is gone. Returns the videos that no file holds since."""
+        """Forget a path, as a file or as a failure. Returns the videos that no file holds since."""
         with self.database.writing() as db:
             db.execute("DELETE FROM failures WHERE path = ?", (os.fsencode(path),))
             return _take_out(db, [os.fsencode(path)])

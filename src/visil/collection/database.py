@@ -34,7 +34,7 @@ class Database:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        """What messages name."""
+        """Named in messages."""
         self.readonly = False
         """Whether it cannot be written to."""
         self._lock = threading.RLock()
@@ -87,7 +87,7 @@ class Database:
             return id(self._db), version
 
     def integrity(self) -> str | None:
-        """What SQLite finds wrong with the file; None where it is sound."""
+        """The fault that SQLite finds in the file; None where it is sound."""
         try:
             row = self._db.execute("PRAGMA quick_check(1)").fetchone()
         except sqlite3.DatabaseError as error:
@@ -105,7 +105,7 @@ class FileDatabase(Database):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
         self._frozen: tuple[object, ...] | None = None
-        """What the file looked like when it was opened without any locking; None where SQLite locks."""
+        """Size and times of the file when it was opened without any locking; None where SQLite locks."""
         self._open()
         _OPEN.add(self)
 

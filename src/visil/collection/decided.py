@@ -35,7 +35,7 @@ def decided(group: Group, decisions: Decisions, bound: Collection[str] = ()) -> 
 
 
 def rows_of_group(group: Group) -> list[PlannedFile]:
-    """What to do with every file of a group."""
+    """The plan for every file of a group, as people decided."""
     return [row for video in group.videos for row in group.plan(video)]
 
 

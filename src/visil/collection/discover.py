@@ -21,7 +21,7 @@ NO_FILES = ("/proc", "/sys")
 """Folders that the system makes up: they lead back to all others."""
 
 COLLECTION = frozenset(("catalogue.sqlite", "shards.json"))
-"""What a folder holds that is a collection: no video of its own, only uploads that will go again."""
+"""Marks of a collection's folder: it has no videos of its own, only uploads that will go again."""
 
 OnPassedOver = Callable[[Path, str], object]
 """Called with a file or folder that is not taken, and why."""
@@ -56,13 +56,13 @@ def discover(
 
 
 def discover_at(folder: Path, path: Path, selection: Selection) -> Iterator[Path]:
-    """What :func:`discover` finds of a folder at one place in it: a file, or all below a folder there."""
+    """The finds of :func:`discover` at one place in a folder: a file, or all below a folder there."""
     walk = _Walk(selection, lambda *_: None)
     return walk.at(Path(os.path.abspath(folder)), Path(os.path.abspath(path)))
 
 
 def videos_named(path: str) -> list[str]:
-    """What a query stands for: itself, or every video in a folder of videos."""
+    """The videos that a query stands for: itself, or every video in a folder of videos."""
     if not os.path.isdir(path):
         return [path]
     found = [os.fspath(video) for video in discover([path], Selection())]

@@ -38,7 +38,7 @@ class Pair:
     common: bool
     """Whether it rests on footage that many videos share, and so links no group."""
     proof: Proof | None = None
-    """What their pictures show for certain, where they were compared (:mod:`visil.footage`)."""
+    """The proof by their pictures, where they were compared (:mod:`visil.footage`)."""
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil duplicates --json`` prints it."""
@@ -73,7 +73,7 @@ class Group:
     copies: dict[str, list[str]] = field(default_factory=dict)
     """All files of the videos that several files hold, by id."""
     files: list[PlannedFile] = field(default_factory=list)
-    """What to do with every file of the group: the plan that ``visil apply`` carries out."""
+    """The plan for every file of the group, that ``visil apply`` carries out."""
 
     @property
     def identical(self) -> bool:
@@ -86,7 +86,7 @@ class Group:
         return held or self.copies.get(video.id, [video.path])
 
     def plan(self, video: Video) -> list[PlannedFile]:
-        """What to do with each file of a video."""
+        """The plan for each file of a video."""
         known = [file for file in self.files if file.video == video.id]
         action: Action = "keep" if self.kept(video) else "drop"
         return known or [PlannedFile(video.id, video.path, action, self.note(video), None, video.bytes)]
@@ -129,7 +129,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """What a search for duplicates found."""
+    """The result of a search for duplicates."""
 
     groups: list[Group]
     common: list[Pair]

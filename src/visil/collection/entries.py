@@ -71,12 +71,12 @@ def put(catalogue: Catalogue, moved: Entry, place: Callable[[], object] | None =
 
 
 def verdicts(catalogue: Catalogue) -> list[Row]:
-    """What people said: (id, id, verdict, when)."""
+    """People's verdicts: (id, id, verdict, when)."""
     return catalogue.database.rows("SELECT a, b, verdict, at FROM verdicts ORDER BY a, b")
 
 
 def put_verdicts(catalogue: Catalogue, rows: Iterable[Row]) -> None:
-    """What people said, from elsewhere; of two words on one pair the later stays."""
+    """Take in people's verdicts from elsewhere; of two on one pair the later stays."""
     with catalogue.database.writing() as db:
         db.executemany(
             "INSERT INTO verdicts VALUES (?, ?, ?, ?) ON CONFLICT (a, b) DO UPDATE"

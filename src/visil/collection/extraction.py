@@ -71,7 +71,7 @@ def extract(
 
 
 class _Run:
-    """What one run has under way, in the thread that called it."""
+    """The work that one run has under way, in the thread that called it."""
 
     def __init__(
         self, work: Work, items: Sequence[Any], workers: int, *, alone: bool, share: bool | None

@@ -312,7 +312,7 @@ def _locked_part(target: Path) -> tuple[int, Path]:
 
 
 def description(metadata: Mapping[str, str]) -> bytes:
-    """What the checksum covers of the metadata: without it, codes cannot be decoded."""
+    """The metadata that the checksum covers: without it, codes cannot be decoded."""
     return f"{metadata['codes']} {metadata['channels']}".encode()
 
 

@@ -26,7 +26,7 @@ LINK_SHARE = 0.3
 
 @dataclass(frozen=True)
 class Shared:
-    """What one pair shares: the stretches in each of the two."""
+    """The shared stretches of one pair, in each of the two."""
 
     a: int
     b: int
@@ -111,7 +111,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def without(spans: Sequence[Span], holes: Sequence[Span]) -> list[Span]:
-    """What is left of sorted ``spans`` outside ``holes``."""
+    """The parts of sorted ``spans`` outside ``holes``."""
     left = list(spans)
     for low, high in holes:
         left = [

@@ -1,4 +1,4 @@
-"""What a video is, whatever it is called: a hash of its bytes."""
+"""The identity of a video, whatever its name: a hash of its bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells cheaply that a file has not changed since it was last read."""
+    """Size and time of change, which tell cheaply that a file has not changed since it was last read."""
 
     size: int
     modified_ns: int

@@ -69,7 +69,7 @@ class Index:
         if str(location).lower().startswith("file://"):
             location = url2pathname(urlsplit(str(location)).path)
         self.parts: Parts
-        """What the collection consists of."""
+        """The parts of the collection."""
         if is_sharded(location):
             self.parts = ShardedParts(location, model=model, codes=codes, connect=connect)
         elif connect is not None:
@@ -97,7 +97,7 @@ class Index:
 
     @property
     def location(self) -> str:
-        """What people call the collection."""
+        """The name of the collection for people."""
         return self.parts.location
 
     @property
@@ -182,7 +182,7 @@ class Index:
             self.parts.keep()
 
     def forget_files(self, paths: Iterable[str]) -> None:
-        """What is known of some files is gone, and so are videos that no file holds any more; files are not touched."""
+        """Forget some files, and videos that no file holds any more; the files themselves are not touched."""
         with self.parts.changing():
             for path in paths:
                 for video in self.catalogue.forget(path):
@@ -241,7 +241,7 @@ class Index:
         self.parts.prepare_first_look(progress)
 
     def common_here(self) -> Background:
-        """What is common in this collection, sampled anew when it has grown or shrunk by a tenth."""
+        """Footage that is common in this collection, sampled anew when it has grown or shrunk by a tenth."""
         from visil.collection.background import sampled
 
         count = len(self)
@@ -381,7 +381,7 @@ class Index:
     # ------------------------------------------------------------------ care
 
     def info(self) -> IndexInfo:
-        """What is here."""
+        """The state of the collection."""
         videos, frames, seconds = self.catalogue.count()
         return IndexInfo(
             self.location,

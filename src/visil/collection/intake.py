@@ -1,4 +1,4 @@
-"""What becomes of each file in a run of ``add``: whoever decodes and embeds it, this decides and writes.
+"""Each file's way through a run of ``add``: this decides and writes, whatever engine decodes and embeds.
 
 A video is in the collection when its feature file is in place and its catalogue entry is committed, in that order;
 killed in between, the next run finds the file and embeds it again. Both happen in one transaction, and so does every
@@ -35,7 +35,7 @@ CHANGED = "changed while it was read; add it again when it is whole"
 
 @dataclass
 class AddReport:
-    """What became of the files."""
+    """The outcome for the files."""
 
     added: int = 0
     """Videos that are new."""
@@ -83,7 +83,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Facts:
-    """What was learned of a video by reading it to its end."""
+    """Facts about a video that was read to its end."""
 
     info: VideoInfo
     duration: float
@@ -197,7 +197,7 @@ class Intake:
         return stamp
 
     def claim(self, path: Path, stamp: Stamp, video: str) -> Job | Known | None:
-        """What to do with a file of this content: a job to embed it, or that it is known.
+        """A job to embed a file of this content, or the news that it is known.
 
         None: it is under way, and the file is recorded when that ends.
         """

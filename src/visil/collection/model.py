@@ -15,7 +15,7 @@ class Facts(Protocol):
     """Where a collection records what it was made with: a catalogue."""
 
     def fact(self, key: str) -> str | None:
-        """What was recorded; None where nothing was."""
+        """A recorded fact; None where there is none."""
 
     def set_fact(self, key: str, value: str) -> None:
         """Record something."""

@@ -111,7 +111,7 @@ def compared(
 
 
 def comparisons(index: Index, asked: Sequence[Compared]) -> list[list[Hit]]:
-    """What each of some videos has in common with others of the collection; several are compared together."""
+    """The hits of each of some videos among others of the collection; several are compared together."""
     if len(asked) == 1:
         return [comparison(index, asked[0])]
     parts = index.parts
@@ -131,7 +131,7 @@ def comparisons(index: Index, asked: Sequence[Compared]) -> list[list[Hit]]:
 
 
 def comparison(index: Index, asked: Compared) -> list[Hit]:
-    """What a video has in common with others of the collection; nothing, where it cannot be read."""
+    """The hits of a video among others of the collection; none where it cannot be read."""
     parts = index.parts
     query: VideoFeatures | None = parts.connection.call(asked.place, "features", asked.id)
     if query is None:

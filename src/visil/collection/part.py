@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """What lies in a storage; ``model`` and ``codes`` as for :class:`visil.Index`.
+    """One part of a collection, in a storage; ``model`` and ``codes`` as for :class:`visil.Index`.
 
     ``catalogue``, ``store`` and ``transfers`` may be called from elsewhere too (:mod:`visil.collection.connection`).
     """
@@ -129,7 +129,7 @@ class Part:
         self.storage.renew(0.0)
 
     def settle_codes(self, wanted: Codes | None = None, *, settle: bool = True) -> Codes:
-        """What features are kept as, and written as from now on. The first who asks for a kind, or adds, settles it."""
+        """The kind of codes that features are kept as; the first who asks for a kind, or adds, settles it."""
         known = self.catalogue.fact("codes")
         if known is None and settle and self.storage.writable:
             self.catalogue.settle_codes(wanted)
@@ -156,7 +156,7 @@ class Part:
             self.store.codes = checked(facts["codes"])
 
     def facts(self, measure: bool = False) -> PartFacts:
-        """What is here; ``measure`` adds up the bytes on disk, which takes a look at every file."""
+        """State of the part; ``measure`` adds up the bytes on disk, which takes a look at every file."""
         videos, frames, seconds = self.catalogue.count()
         known = self.catalogue.fact("codes") is not None or videos
         return PartFacts(
@@ -262,7 +262,7 @@ class Part:
         return self.candidates().nearest(probes, neighbours)
 
     def probes(self, videos: Sequence[str]) -> list[Probes | None]:
-        """What videos of this part look with for duplicates, by id; None of those that cannot be read."""
+        """The probes of videos of this part in a search for duplicates, by id; None for those that cannot be read."""
         here = [known for name in videos if (known := self.catalogue.video(name)) is not None]
         readable = (self._recent or self.store).readable(here)
         found = {video.id: Probes.of(features, 2 * len(features)) for video, features in readable}

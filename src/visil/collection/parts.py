@@ -1,4 +1,4 @@
-"""What a collection consists of: one part, or the shards of :mod:`visil.collection.shards`, behind one interface."""
+"""The parts of a collection: a single one, or the shards of :mod:`visil.collection.shards`, behind one interface."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Parts(Protocol):
     """The parts of one collection, and what they are together."""
 
     location: str
-    """What people call the collection."""
+    """The name of the collection for people."""
     folder: Path
     """The folder of the collection or, where it lies on a store, of its cache on this machine."""
     store: Features

@@ -41,7 +41,7 @@ def search(
     among: Collection[str] | None,
     refine: bool,
 ) -> Hits:
-    """What :meth:`visil.Index.search` says."""
+    """See :meth:`visil.Index.search`."""
     check_options(k, exhaustive, first_look, min_confidence, among)
     parts = index.parts
     parts.follow(FRESH_S)
@@ -147,7 +147,7 @@ class Question:
 
     @classmethod
     def of(cls, index: Index, query: str | os.PathLike[str] | VideoFeatures) -> Question:
-        """What a file, an id or features are here."""
+        """A file, an id or features as a query."""
         own = held(index.parts.catalogue, query)
         features = features_of(index.parts, query, own)
         return cls(own, features, index.common_here().beyond_typical(features))

@@ -22,7 +22,7 @@ class Claim:
     item: Any
     task: Task
     state: Any = None
-    """What the embedder keeps in mind of it, once frames of it have come here."""
+    """The embedder's notes about it, once frames of it have come here."""
 
 
 # ---------------------------------------------------------------------- what is told
@@ -81,7 +81,7 @@ Event = Read | Complete | Made | Embedded | Settled | FailedItem | Broken | Fini
 
 
 class Items:
-    """What is to be done, shared out to threads; what was begun and given back comes first."""
+    """Jobs to do, shared out to threads; those that were begun and given back come first."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self._items = iter(items)
@@ -125,7 +125,7 @@ class ReaderThreads:
         self, items: Items, claim: Callable[[Any], Task | Settled | None], readers: Sequence[Reader]
     ) -> None:
         self.under_way: set[Claim] = set()
-        """What has been claimed, and not been taken out of here since."""
+        """Jobs that were claimed, and not taken out of here since."""
         self._items = items
         self._claim = claim
         self._events: queue.Queue[Event] = queue.Queue(2 * len(readers) + 2)
@@ -140,7 +140,7 @@ class ReaderThreads:
             thread.start()
 
     def next(self, seconds: float) -> Event | None:
-        """What is told next; None where nothing is within so many seconds."""
+        """The next message; None where there is none within so many seconds."""
         try:
             event = self._events.get(timeout=seconds) if seconds else self._events.get_nowait()
         except queue.Empty:

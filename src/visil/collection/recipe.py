@@ -1,4 +1,4 @@
-"""What an extraction does with each video, whoever does it: the parts that :mod:`visil.collection.extraction` is given.
+"""The steps of an extraction for each video, on any engine: the parts that :mod:`visil.collection.extraction` is given.
 
 A :class:`Recipe` reads and embeds, in this process or in others, to which it is sent. A :class:`Work` stays here: it
 says what there is to do, and what becomes of what was done. ``visil add`` and ``visil evaluate`` have theirs in
@@ -27,7 +27,7 @@ READ = 16
 
 
 NOTHING = "no frame could be decoded"
-"""What is wrong with a video that can be read, but gives nothing."""
+"""Why a video that can be read gives nothing."""
 
 
 class Task(Protocol):
@@ -53,13 +53,13 @@ class Embedder(Protocol):
         """Make what is otherwise made when it is first needed."""
 
     def begin(self) -> Any:
-        """What is to be kept in mind of a video while its frames come."""
+        """Notes about a video while its frames come."""
 
     def embed(self, pieces: Sequence[tuple[Any, Frames]]) -> Sequence[ByKind]:
         """Features of some frames of one or several videos, each with what :meth:`begin` gave for it."""
 
     def end(self, state: Any) -> ByKind:
-        """What is left to say of a video when all its frames have come."""
+        """Facts about a video that are known when all its frames have come."""
 
 
 class Recipe(Protocol):
@@ -77,7 +77,7 @@ class Recipe(Protocol):
         """The frames of a video as they come; a :class:`VideoError` where it cannot be read."""
 
     def facts(self, stream: Any) -> Any:
-        """What there is to say of a video besides its features, once ``stream`` is read to its end."""
+        """Facts about a video besides its features, once ``stream`` is read to its end."""
 
     def duration(self, facts: Any) -> float | None:
         """Seconds that the video lasts; None: up to its last features."""
@@ -92,7 +92,7 @@ class Settled:
 
 
 class Work(Protocol):
-    """What is extracted in one run, and what becomes of it.
+    """The work of one run: which files are extracted, and where the results go.
 
     :meth:`claim` is called from any thread, all else from the one that runs it. A :class:`VideoError` is an item's
     failure, any other :class:`VisilError` ends the run.

@@ -37,7 +37,7 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class Known:
-    """What ``frames.json`` says."""
+    """The content of ``frames.json``."""
 
     file: str
     frames: int

@@ -200,7 +200,7 @@ class RemoteFeatures(PartFeatures):
     # ------------------------------------------------------------------ care
 
     def stamp(self, video: str) -> Stamp | None:
-        """What tells that features have changed: an object never does, so its being there."""
+        """Tells that features have changed: an object never does, so only its being there counts."""
         placed = self.database.placed(video)
         if placed is None:
             return None
@@ -211,7 +211,7 @@ class RemoteFeatures(PartFeatures):
         return Stamp(placed.bytes, placed.crc)
 
     def sound(self, video: str) -> str | None:
-        """What is wrong with a video's object, None where nothing is: reads all of it from the store."""
+        """The fault in a video's object; None where there is none. Reads all of it from the store."""
         placed = self.database.placed(video)
         if placed is None:
             return "missing"

@@ -210,7 +210,7 @@ def _options(protocol: str, patience: Patience) -> dict[str, Any]:
 
 
 def _lasting(error: Exception) -> str | None:
-    """What is wrong where trying again would not help; None where it may."""
+    """Why trying again would not help; None where it may."""
     kind = type(error).__name__
     if isinstance(error, PermissionError):
         return "access was refused; check the store's credentials and rights"

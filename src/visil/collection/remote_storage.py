@@ -51,7 +51,7 @@ class RemoteStorage:
         """Whether this process has changed the collection: then its candidate cache is worth sharing."""
 
     def _identity(self, create: bool) -> str:
-        """What tells this collection from another that was, or will be, at the same URL."""
+        """Tells this collection from another one that was, or will be, at the same URL."""
         for _ in range(3):
             try:
                 return _identity_in(self.objects.read(MARKER), self.objects.url(MARKER))

@@ -36,11 +36,11 @@ class Hit:
     verdict: Verdict
     segments: list[Segment]
     evidence: float
-    """What hits are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
+    """Hits are ranked by this: the logit of ``confidence``, which does not flatten out near 1."""
     missing: bool = False
     """Whether no file holds it any more."""
     note: str = ""
-    """What else there is to say: that it has the same bytes, or why nothing can be told."""
+    """A remark: that it has the same bytes, or why nothing can be told."""
 
     @property
     def shares(self) -> bool:
@@ -62,7 +62,7 @@ class Hit:
 
 
 class Hits(list[Hit]):
-    """What a search found, best first."""
+    """The hits of a search, best first."""
 
     def __init__(self, hits: Iterable[Hit] = (), note: str = "") -> None:
         super().__init__(hits)
@@ -71,7 +71,7 @@ class Hits(list[Hit]):
 
 
 def hit_of(video: Video, match: Match) -> Hit:
-    """What a comparison with ``video`` as the target says of it."""
+    """A comparison with ``video`` as the target, as a hit."""
     return Hit(
         *(video.id, video.path, match.score, match.confidence, match.verdict, match.segments, match.evidence),
         note=match.note,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Selection:
-    """What :meth:`visil.Index.add` takes of the files that it finds.
+    """Which of the files that it finds :meth:`visil.Index.add` takes.
 
     Patterns are those of a ``.gitignore`` file (``*.tmp.mp4``, ``previews/``, ``/top.mp4``, ``!this one.mp4``), and
     speak of a file's place below the folder that was named. ``exclude`` comes before ``include``.

@@ -1,4 +1,4 @@
-"""What a collection and its parts say about themselves, and what may be wrong with them."""
+"""Facts about a collection and its parts, and problems that ``verify`` finds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class IndexInfo:
     folder: str
     model: str
     codes: Codes
-    """What features are kept as."""
+    """The kind of codes that features are kept as."""
     videos: int
     frames: int
     hours: float
     bytes: int
     failed: list[Failure]
     embedding: str | None = None
-    """What its videos were embedded in, as far as known: fp32, bf16, fp16 (a GPU's), or several of these."""
+    """The arithmetic its videos were embedded in, as far as known: fp32, bf16, fp16 (a GPU's), or several of these."""
 
     def to_dict(self) -> dict[str, object]:
         """As ``visil info --json`` prints it."""
@@ -53,7 +53,7 @@ class PartFacts:
     fingerprint: str | None
     """Of its model; None while none was chosen."""
     codes: Codes | None
-    """What features are kept as; None while nothing was added and no kind was asked for."""
+    """The kind of codes that features are kept as; None while nothing was added and no kind was asked for."""
     writable: bool
     videos: int
     frames: int

@@ -30,10 +30,10 @@ OWN = {"features", *(f"{CATALOGUE}{end}" for end in ("", "-wal", "-shm", "-journ
 
 
 class Storage(Protocol):
-    """What a part asks of the place where it lies."""
+    """The interface of the place where a part lies."""
 
     location: str
-    """What people call it: a folder, or a URL."""
+    """Its name for people: a folder, or a URL."""
     folder: Path
     """Where caches lie on this machine."""
     catalogue: Catalogue
@@ -63,7 +63,7 @@ class Storage(Protocol):
         """All that lies there."""
 
     def unused(self) -> list[str]:
-        """What belongs to nothing in the catalogue, apart from feature files."""
+        """Leftovers that belong to nothing in the catalogue, apart from feature files."""
 
     def delete_unused(self, names: list[str]) -> None:
         """Delete some of :meth:`unused`."""

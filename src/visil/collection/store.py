@@ -110,11 +110,11 @@ class PartFeatures(Features):
 
     @abstractmethod
     def stamp(self, video: str) -> Stamp | None:
-        """What tells that a video's features have changed; None where there are none."""
+        """Tells that a video's features have changed; None where there are none."""
 
     @abstractmethod
     def sound(self, video: str) -> str | None:
-        """What is wrong with a video's features, None where nothing is: reads all of them."""
+        """The fault in a video's features; None where there is none. Reads all of them."""
 
     @abstractmethod
     def remove(self, video: str) -> None:
@@ -157,7 +157,7 @@ class FeatureStore(PartFeatures):
         return FeatureCopy(self.path(video))
 
     def stamp(self, video: str) -> Stamp | None:
-        """What tells that a feature file has changed; None where there is none."""
+        """Tells that a feature file has changed; None where there is none."""
         try:
             status = self.path(video).stat()
         except OSError:
@@ -165,7 +165,7 @@ class FeatureStore(PartFeatures):
         return Stamp(status.st_size, status.st_mtime_ns)
 
     def sound(self, video: str) -> str | None:
-        """What is wrong with a feature file, None where nothing is: reads all of it."""
+        """The fault in a feature file; None where there is none. Reads all of it."""
         from safetensors import SafetensorError, safe_open
 
         file = self.path(video)

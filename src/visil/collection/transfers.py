@@ -17,7 +17,7 @@ PIECE = 1 << 26
 
 
 class Transfers:
-    """What a part gives to others and takes from them. Features on their way in are not seen before :meth:`put`."""
+    """Moves between parts, out of one and into it. Features on their way in are not seen before :meth:`put`."""
 
     def __init__(self, catalogue: Catalogue, store: PartFeatures) -> None:
         self._catalogue = catalogue
@@ -46,7 +46,7 @@ class Transfers:
         return os.fspath(self._store.file(video))
 
     def verdicts(self) -> list[entries.Row]:
-        """What people said, as rows."""
+        """People's verdicts, as rows."""
         return entries.verdicts(self._catalogue)
 
     def drop_verdicts(self, rows: Sequence[entries.Row]) -> None:

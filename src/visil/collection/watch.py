@@ -78,7 +78,7 @@ class Growing:
 
 @dataclass(frozen=True)
 class Matching:
-    """What of the matches of a file is told."""
+    """The matches of a file that are told."""
 
     k: int = 10
     min_confidence: float = 0.5

@@ -260,7 +260,7 @@ class _Stopped(Exception):
 
 
 class _Process:
-    """What a worker does with what it hears."""
+    """A worker's answers to its messages."""
 
     def __init__(self, recipe: Recipe, connection: Connection) -> None:
         self.recipe = recipe

@@ -37,7 +37,7 @@ LEAST_SHOWN = 0.25
 """Share of a video's frames that must show something, or a pair without a stretch says nothing."""
 
 SAME_BYTES = "the same bytes"
-"""What is noted of files that are copies for certain."""
+"""The remark about files that are copies for certain."""
 
 CERTAIN = 100.0
 """The evidence of that: more than any measured."""
@@ -138,7 +138,7 @@ def evenly(count: int, most: int) -> NDArray[np.int64]:
 
 
 def answer(pair: Pair, found: Sequence[Judged]) -> Match:
-    """What is said of a pair."""
+    """The answer about a pair."""
     nothing = pair.worth(0.0)
     evidence = max((one.evidence for one in found), default=nothing[0])
     confidence = max((one.segment.confidence for one in found), default=nothing[1])
@@ -193,7 +193,7 @@ def same_files(query: VideoFeatures, target: VideoFeatures) -> bool:
 
 
 def identical(match: Match, query: VideoFeatures, target: VideoFeatures) -> Match:
-    """What is said of files with the same bytes: all of the one is all of the other."""
+    """The answer about files with the same bytes: all of the one is all of the other."""
     whole = Segment((0.0, float(query.ends[-1])), (0.0, float(target.ends[-1])), 1.0)
     return replace(
         match,

@@ -29,7 +29,7 @@ READ_CELLS = 1 << 20
 def compare_each(
     model: Network, scorer: Scorer, asked: Sequence[Asked], *, sharing: bool = False
 ) -> list[list[Match | None]]:
-    """What is said of each query with each of its targets; ``sharing``: None of those that cannot share anything."""
+    """The matches of each query with each of its targets; ``sharing``: None for those that cannot share anything."""
     if model.reader is None or model.background is None:
         return [list(compare_many(model, scorer, *one)) for one in asked]
     for query, targets, _ in asked:
@@ -55,7 +55,7 @@ def compare_each(
 
 
 def _read(model: Network, scorer: Scorer, asked: Sequence[Asked]) -> Iterator[Match]:
-    """What is said of pairs that are read, as many of them together as memory allows."""
+    """The matches of pairs that are read, as many of them together as memory allows."""
     for run in runs(asked, _cells, READ_CELLS):
         if _cells(run[0]) > READ_CELLS:  # alone
             yield from compare_many(model, scorer, *run[0])

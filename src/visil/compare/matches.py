@@ -76,7 +76,7 @@ def measured(
     long_videos: LongVideos = "exact",
     common: Common | None = None,
 ) -> tuple[Pair, list[Judged]]:
-    """What :func:`compare` answers from."""
+    """The evidence that :func:`compare` answers from."""
     check(model, query, "query")
     check(model, target, "target")
     keep = len(query) * len(target) <= KEPT_CELLS
@@ -149,7 +149,7 @@ class _PairReader:
             self._done += len(seen)
 
     def stretches(self) -> list[Stretch]:
-        """What was found."""
+        """The stretches that were found."""
         block = self._block if self._kept is None else block_of(np.concatenate(self._kept))
         whole = [(0, len(self._target))]
         (forwards,), (backwards,) = (
@@ -258,7 +258,7 @@ def measured_many(
     targets: Iterable[VideoFeatures],
     common: Common | None = None,
 ) -> Iterator[tuple[Pair, list[Judged]]]:
-    """What :func:`compare_many` answers from.
+    """The evidence that :func:`compare_many` answers from.
 
     The targets' frames stand beside each other in one matrix with walls between, so that products, Chamfer similarity
     and the search for stretches are few large operations instead of many small ones.
@@ -281,7 +281,7 @@ Asked = tuple[VideoFeatures, Sequence[VideoFeatures], Common | None]
 def measured_together(
     model: Network, scorer: Scorer, asked: Sequence[Asked]
 ) -> Iterator[tuple[Pair, list[Judged]]]:
-    """What is said of each query with each of its targets, query by query; all matrices are in memory."""
+    """The evidence on each query with each of its targets, query by query; all matrices are in memory."""
     pairs: list[tuple[VideoFeatures, VideoFeatures]] = []
     frames, less, outputs, scores = [], [], [], []
     for query, targets, common in asked:

@@ -45,7 +45,7 @@ class PairReading:
         self._low = self._done = 0
 
     def feed(self, strip: Tensor) -> Iterator[NDArray[np.float32]]:
-        """What can be read now that the next rows of S_f [h, Y] are there."""
+        """The rows that can be read now that the next ones of S_f [h, Y] are there."""
         start = self._low + len(self._held)
         strip = strip.float().cpu()
         if self._common is not None:
@@ -89,7 +89,7 @@ def read_together(
     matrices: Sequence[Tensor],
     common: Common | None = None,
 ) -> list[NDArray[np.float32]]:
-    """What is read of a query's S_f with each of several targets, [X, Y] each; all of it in memory."""
+    """The readings of a query's S_f with each of several targets, [X, Y] each; all of it in memory."""
     if common is not None:
         matrices = [matrix - torch.from_numpy(common[:, None]).to(matrix.device) for matrix in matrices]
     return read_pairs(model, [(query, target) for target in targets], matrices)
@@ -99,7 +99,7 @@ def read_together(
 def read_pairs(
     model: Network, pairs: Sequence[tuple[VideoFeatures, VideoFeatures]], matrices: Sequence[Tensor]
 ) -> list[NDArray[np.float32]]:
-    """What is read of the S_f of several pairs, less what is common, [X, Y] each."""
+    """The readings of the S_f of several pairs, less common footage, [X, Y] each."""
     if model.reader is None or model.background is None:
         return brought(matrices)
     reader, background = model.reader, model.background
@@ -130,7 +130,7 @@ def brought(matrices: Sequence[Tensor]) -> list[NDArray[np.float32]]:
 
 @torch.inference_mode()
 def signs(model: Network, videos: Sequence[VideoFeatures]) -> list[FrameSigns]:
-    """What the model's reader is told of the frames of some videos."""
+    """Facts about the frames of some videos for the model's reader."""
     background = model.background
     assert background is not None
     found: list[FrameSigns] = []

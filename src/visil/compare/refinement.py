@@ -41,7 +41,7 @@ FRAMES_COMPARED = 40
 """Frames of a stretch whose changes are compared."""
 
 PRICE = 2.5
-"""What each piece of a stretch costs, in worths of frames (see :data:`visil.matching.straight.LINE`)."""
+"""The cost of each piece of a stretch, in worths of frames (see :data:`visil.matching.straight.LINE`)."""
 
 SHORTEST = 0.75
 """Seconds below which a piece is none."""
@@ -121,7 +121,7 @@ def _looked(
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """What the closer look saw around one stretch: likenesses across, and within either video."""
+    """The closer look around one stretch: similarities across, and within either video."""
 
     query: Floats
     target: Floats
@@ -289,13 +289,13 @@ def _straight(pair: Pair, a: Judged, b: Judged, query: Dense, target: Dense) -> 
 
 
 def _along(seen: Seen, line: Line) -> Floats:
-    """What each frame of the query is worth on a line; NaN for those that it does not reach."""
+    """Worth of each frame of the query on a line; NaN for those that it does not reach."""
     inside = (seen.query >= line.start - 1e-6) & (seen.query < line.end - 1e-6)
     return np.where(inside, seen.along(line), np.nan)
 
 
 def _seen(block: Block) -> tuple[Seen, Relief]:
-    """What the cells of a block are worth."""
+    """Worth of the cells of a block."""
     relief = Relief.of(block.across, _middle(block.across), changes(block.own), changes(block.other))
     return Seen(block.query, block.target, relief.worth.astype(np.float64)), relief
 

@@ -59,9 +59,9 @@ class ViSiL(Network):
     def __init__(self, config: ViSiLConfig, *, with_backbone: bool = True) -> None:
         super().__init__(config, with_backbone=with_backbone)
         self.precision: Precision | None = None
-        """What this model compares in; None: as ``VISIL_PRECISION`` says, else as suits its device."""
+        """The arithmetic that this model compares in; None: as ``VISIL_PRECISION`` says, else as suits its device."""
         self.embedding: Embedding | None = None
-        """What it embeds in on a processor; None: as ``VISIL_EMBEDDING`` says, else fp32."""
+        """The arithmetic that it embeds in on a processor; None: as ``VISIL_EMBEDDING`` says, else fp32."""
         self._copy: list[Backbone] = []  # a list, so that torch does not take it for a part to save
         self._copied_in = ""
         self._embedded = 0  # frames since memory was given back

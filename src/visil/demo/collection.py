@@ -60,7 +60,7 @@ class Part:
         return (end - start) / self.faster
 
     def frames(self, size: Size) -> Iterator[Image]:
-        """What the clip shows."""
+        """The content of the clip."""
         pace = () if self.faster == 1 else (speed(self.faster),)
         shots = [(name, seconds, 0) for name, seconds in FILMS[self.film]]
         return edited(render_film(shots, *self.stretch, FPS, size), *pace, *self.edits)
@@ -140,7 +140,7 @@ def _render(clip: Clip, path: Path) -> None:
 
 
 def _shared(folder: Path, a: Clip, b: Clip) -> Iterator[SharedFootage]:
-    """What two clips show of the same seconds of a film."""
+    """The seconds of a film that two clips both show."""
     for part_a, start_a in _placed(a):
         for part_b, start_b in _placed(b):
             low = max(part_a.stretch[0], part_b.stretch[0])

@@ -47,7 +47,7 @@ def make_pair(folder: str | os.PathLike[str], *, size: tuple[int, int] = SIZE, f
         return render_scene(photograph(name), seconds, fps, size)
 
     def footage(start: float, end: float) -> Iterator[Image]:
-        """What the query shows from ``start`` to ``end``."""
+        """The frames of the query from ``start`` to ``end``."""
         return render_film(QUERY_SHOTS, start, end, fps, size)
 
     length = sum(seconds for _, seconds, _ in QUERY_SHOTS)

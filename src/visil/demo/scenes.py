@@ -104,7 +104,7 @@ def render_scene(
 def render_film(
     shots: Sequence[Shot], start: float, end: float, fps: float = FPS, size: tuple[int, int] = SIZE
 ) -> Iterator[Image]:
-    """What shots one after the other show from ``start`` to ``end``, in seconds."""
+    """The frames that shots one after the other show from ``start`` to ``end``, in seconds."""
     begin = 0.0
     for name, seconds, take in shots:
         if start < begin + seconds and end > begin:

@@ -40,7 +40,7 @@ class Layout:
         return value
 
     def entry(self, value: object, key: str) -> object:
-        """What a dictionary has under a key."""
+        """The entry of a dictionary under a key."""
         content = self.mapping(value, "its content")
         if key not in content:
             self.wrong(f"it has no {key!r}")
@@ -125,7 +125,7 @@ def read_csv(path: AnyPath, columns: tuple[str, ...]) -> list[tuple[int, dict[st
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, on one line and not at length."""
+    """The message of an error, on one line and not at length."""
     return " ".join(str(error).split())[:200]
 
 

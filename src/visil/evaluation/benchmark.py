@@ -1,4 +1,4 @@
-"""What every benchmark is: queries, a database, and its own measure; and what took part in an evaluation."""
+"""The interface of a benchmark: queries, a database, its own measure; and counts of what took part in an evaluation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Benchmark(Protocol):
 
     @property
     def measures(self) -> Set[str]:
-        """What is evaluated: "scores" of videos, "segments", or both."""
+        """Whether "scores" of videos, "segments", or both are evaluated."""
 
     def candidates(self, query: str) -> Collection[str]:
         """The part of the database that counts for a query."""

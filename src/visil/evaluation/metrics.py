@@ -78,7 +78,7 @@ def harmonic_mean(precision: float, recall: float) -> float:
 
 @dataclass(frozen=True)
 class _Ranking:
-    """What is to be expected of every place of a ranking, best first, equal scores in random order."""
+    """The expectation for every place of a ranking, best first, equal scores in random order."""
 
     chance: Floats
     """Probability that a relevant item stands there."""

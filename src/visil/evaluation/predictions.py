@@ -1,4 +1,4 @@
-"""What a method says of a benchmark: how alike videos are, and where they match; in memory and as files.
+"""Predictions of a method on a benchmark: scores of videos and matching segments, in memory and as files.
 
 JSON, as the authors' scripts write it: ``{query: {target: score}}``. Where a benchmark asks for segments, a score may
 be the object ``{"score": 0.9, "segments": [{"query": [0, 12], "target": [33, 45], "score": 0.94}]}``, as ``visil

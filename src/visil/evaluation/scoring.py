@@ -58,7 +58,7 @@ class System(Protocol, Generic[Description]):
 
     @property
     def scorer(self) -> Scorer | None:
-        """What computes scores from two descriptions where these are region vectors; None: something else."""
+        """The formula for two descriptions, where these are region vectors; None: they are something else."""
 
     @property
     def device(self) -> torch.device:
@@ -69,7 +69,7 @@ class System(Protocol, Generic[Description]):
         """Whether a score depends on all targets, so that all must be given at once."""
 
     def describe(self, video: VideoFeatures) -> Description:
-        """What is kept of a video: made once, compared often."""
+        """The description of a video: made once, compared often."""
 
     def scores(self, query: Description, targets: Sequence[Description]) -> NDArray[np.float64]:
         """The higher, the more alike; finite, float64 [targets]."""
@@ -100,7 +100,7 @@ class ModelSystem:
 
 @dataclass
 class Answers:
-    """What came of scoring."""
+    """The outcome of scoring."""
 
     predictions: Predictions
     unreadable: set[str] = field(default_factory=set)

@@ -21,7 +21,7 @@ Axis = Literal["query", "target"]
 AXES: tuple[Axis, Axis] = ("query", "target")
 
 EPSILON = 1e-6
-"""What VCSL adds to lengths that it divides by."""
+"""Number that VCSL adds to lengths that it divides by."""
 
 
 def covered(spans: Iterable[Span]) -> float:
@@ -208,7 +208,7 @@ def matching_average_precision(predicted: Segments, truth: Segments) -> float:
 
 
 class _PairState:
-    """What has been predicted of one pair so far."""
+    """The predictions about one pair so far."""
 
     def __init__(self, truth: list[Segment]) -> None:
         self.missed = truth

@@ -15,7 +15,7 @@ SCALARS = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1
 
 
 def read_pickle(path: str | os.PathLike[str]) -> object:
-    """What a pickle holds: containers, strings and numbers. Anything else it asks for is refused, and never called."""
+    """The content of a pickle: containers, strings, numbers. Anything else it asks for is refused, never called."""
     try:
         with open(path, "rb") as file:
             return _Plain(file).load()

@@ -37,7 +37,7 @@ class KnownVideos:
         return [query for query in self.benchmark.queries if query in self.ids]
 
     def candidates(self, query: str) -> list[str]:
-        """What counts for a query and is in the collection."""
+        """The videos that count for a query and are in the collection."""
         return [target for target in self.benchmark.candidates(query) if target in self.ids]
 
     def reader(self, collection: Index) -> Callable[[str], VideoFeatures | None]:

@@ -141,7 +141,7 @@ def contained(first: Miniatures, other: Miniatures, guesses: Iterable[tuple[Span
 
 
 def _shown(first: Miniatures, pair: _Pair, runs: Sequence[Run]) -> Containment:
-    """What a chain of runs shows: those of them that fit nowhere else."""
+    """The containment that a chain of runs shows: those of them that fit nowhere else."""
     kept = [
         run
         for together in _at_one_place(runs, pair.rate)
@@ -204,7 +204,7 @@ class _Pair:
         return result
 
     def _motion_at(self, places: NDArray[np.int64]) -> Floats:
-        """What changes in the other video within an eighth of a second before and after."""
+        """The change in the other video within an eighth of a second before and after."""
         near, last = max(1, self.rate // 8), len(self.other) - 1
         theirs = self.other[places].astype(np.float32)
         before, after = np.maximum(places - near, 0), np.minimum(places + near, last)

@@ -114,7 +114,7 @@ def finer(first: Shown, second: Shown, frames: Iterable[tuple[Image, Image]]) ->
 
 
 class _Detail:
-    """What frames of two files show, one pair after the other."""
+    """The detail in frames of two files, one pair after the other."""
 
     def __init__(self, first: Shown, second: Shown) -> None:
         self.first, self.second = first, second

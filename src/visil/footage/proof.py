@@ -1,4 +1,4 @@
-"""What is known for certain of two files: how much of each the other shows, what only one has, and which is finer."""
+"""Proof about two files: how much of each the other shows, what only one has, and which is finer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Proof:
     second_in_first: Containment = NOTHING
     finer: Finer = UNTOLD
     first_only: str | None = None
-    """What the first has that is lost without it, whatever the pictures show: "has sound"."""
+    """The thing that is lost without the first, whatever the pictures show: "has sound"."""
     second_only: str | None = None
     unread: str | None = None
     """Why the files could not be compared picture by picture, where that is so."""
@@ -89,7 +89,7 @@ class Proof:
 
     @classmethod
     def from_dict(cls, told: dict[str, Any], first: str = "first", second: str = "second") -> Proof:
-        """What :meth:`to_dict` made."""
+        """Read the outcome of :meth:`to_dict`."""
         which: dict[str | None, Which] = {first: "first", second: "second", None: None}
         return cls(
             Containment(**told[f"{first}_in_{second}"]),
@@ -108,7 +108,7 @@ class File:
     bytes: int
 
     def shown(self, pictures: Miniatures) -> Shown:
-        """What its detail is measured of."""
+        """The file and its pictures, for measuring its detail."""
         return Shown(self.path, pictures.info, self.bytes, pictures.seconds)
 
 
@@ -128,7 +128,7 @@ class Prover:
         self._sounds: dict[str, Sequence[Track] | None] = {}
 
     def prove(self, first: File, second: File, matching: Sequence[tuple[Span, Span]]) -> Proof:
-        """What is known for certain; ``matching`` are stretches that features say are alike."""
+        """The proof; ``matching`` are stretches that features say are alike."""
         try:
             one, two = self._miniatures(first), self._miniatures(second)
             turned = [(there, here) for here, there in matching]

@@ -80,7 +80,7 @@ class MatrixReader:
         self._weights = None if comparator is None else ComparatorWeights.of(comparator, device)
 
     def axis(self, lengths: Sequence[int]) -> RaggedAxis | Tensor:
-        """What the kernels must know of videos of these lengths that are laid end to end."""
+        """The maps that the kernels need for videos of these lengths, laid end to end."""
         if self._weights is None:
             return frame_axis(lengths).to(self.device, non_blocking=True)
         return ragged_axis(lengths, self._padding).to(self.device)

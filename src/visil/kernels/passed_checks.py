@@ -1,4 +1,4 @@
-"""What takes long to find out about a GPU is remembered in the cache folder, and not found out on each start.
+"""Checks of a GPU that take long are remembered in the cache folder, and not repeated on each start.
 
 A check compiles kernels and loads libraries that the work itself may not need, which takes seconds. What it depends on
 (the chip, the driver, the versions of torch and Triton, the weights) is its name in ``checks/`` of the cache folder;

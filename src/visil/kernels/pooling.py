@@ -39,7 +39,7 @@ class RunningPool:
         return (forward + self._outer(columns)) / 2
 
     def _with_columns(self, strip: Tensor) -> Tensor:
-        """What must be known of each column so far: its sum, or its largest few; [1 or few, Y]."""
+        """The state of each column so far: its sum, or its largest few; [1 or few, Y]."""
         seen = strip if self._columns is None else torch.cat([self._columns, strip])
         if self.inner == "mean":
             return seen.sum(dim=0, keepdim=True)

@@ -48,7 +48,7 @@ VARIABLE = "VISIL_PRECISION"
 """The environment variable by which a user chooses for a whole process."""
 
 TOLERANCE = 2e-3
-"""What any of them changes a score read off S_f by, at most, for ℓ2-normalised vectors of 128 channels or more."""
+"""The most by which any of them changes a score read off S_f, for ℓ2-normalised vectors of 128 channels or more."""
 
 FEWEST_CHANNELS = 8
 """torch 2.13 multiplies int8 matrices of one channel wrongly; so few are no work anyway."""
@@ -58,7 +58,7 @@ WORTH = 1.3
 
 
 def possible(device: torch.device) -> tuple[Arithmetic, ...]:
-    """What a device computes in."""
+    """The arithmetics of a device."""
     if devices.has_kernels(device):
         old = device.type == "cuda" and torch.cuda.get_device_capability(device) < FP8_FROM
         return ON_GPU[:-1] if old else ON_GPU
@@ -80,7 +80,7 @@ def check_precision(precision: Precision | None, device: torch.device) -> None:
 
 
 def arithmetic(precision: Precision | None, device: torch.device) -> Arithmetic:
-    """What to compute in: as asked; None: as :data:`VARIABLE` says, else fp16 on a GPU and fp32 on a processor."""
+    """The arithmetic to compute in: as asked; None: as :data:`VARIABLE` says, else fp16 on a GPU, fp32 elsewhere."""
     check_precision(precision, device)
     there = possible(device)
     wanted = precision or os.environ.get(VARIABLE) or None
@@ -158,7 +158,7 @@ EMBEDDING_VARIABLE = "VISIL_EMBEDDING"
 
 
 def of_collections(backbone: str) -> Embedding | None:
-    """What a collection's model embeds in: the faster one, where that was seen to change no answers.
+    """The arithmetic that a collection's model embeds in: the faster one, where that was seen to change no answers.
 
     None, where :data:`EMBEDDING_VARIABLE` says it.
     """
@@ -169,7 +169,7 @@ def of_collections(backbone: str) -> Embedding | None:
 
 
 def embedding(wanted: Embedding | None = None) -> EmbedsIn:
-    """What to embed in: as asked; None: as :data:`EMBEDDING_VARIABLE` says, else fp32. ``auto`` is the faster one."""
+    """What to embed in: as asked; None: as :data:`EMBEDDING_VARIABLE` says, else fp32. ``auto``: the faster."""
     chosen = wanted or os.environ.get(EMBEDDING_VARIABLE) or "fp32"
     if chosen == "auto":
         return "bf16" if processor_has("avx512_bf16") or processor_has("amx_bf16") else "fp32"

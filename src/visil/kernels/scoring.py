@@ -57,7 +57,7 @@ class Best:
 
 
 class Scorer:
-    """What one formula says of videos, computed on one device in one arithmetic."""
+    """One formula, computed on one device in one arithmetic."""
 
     def __init__(
         self,

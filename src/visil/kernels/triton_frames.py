@@ -24,7 +24,7 @@ from visil.model.similarity import Reduction, best_few
 
 FP8 = torch.float8_e4m3fn
 DTYPES: dict[Arithmetic, torch.dtype] = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": FP8}
-"""What products are taken of."""
+"""The type of the factors."""
 
 FP8_SCALE = 256.0
 """Vectors have unit length at most; so scaled, their channels use what the eight bits can tell apart."""

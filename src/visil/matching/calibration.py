@@ -10,7 +10,7 @@ from typing import Literal
 from visil.matching.moves import STILL, Moves
 
 SURPRISE = 2.0
-"""What a closer look may add to the evidence of a stretch that is too weak at first sight."""
+"""The most that a closer look may add to the evidence of a stretch that is too weak at first sight."""
 
 Verdict = Literal["copy", "related", "unrelated", "unclear"]
 """How two videos relate; "unclear" where one shows too little to say."""
@@ -53,7 +53,7 @@ class Calibration:
     """Confidence from which it is called related."""
 
     def alike(self, stretch: float) -> float:
-        """What a stretch's strength adds."""
+        """The part of the evidence that comes from a stretch's strength."""
         if not self.curve:
             return self.stretch * min(max(stretch, 0.0), self.stretch_cap)
         return along(self.curve, stretch)
@@ -129,7 +129,7 @@ def shares(verdict: Verdict) -> bool:
 
 
 def probability(evidence: float) -> float:
-    """What a logit stands for."""
+    """The probability of a logit."""
     return 1 / (1 + exp(-evidence)) if evidence > -500 else 0.0
 
 

@@ -24,7 +24,7 @@ STRAY = 0.004
 """Worth of a frame by which a line must be better for each step that it lies from where a frame a second saw it."""
 
 TO_THE_EDGE = 0.5
-"""What a stretch may lose by running on to the beginning or end of a video."""
+"""The most that a stretch may lose by running on to the beginning or end of a video."""
 
 AT_THE_EDGE = 0.4
 """Seconds from the beginning or end of a video within which a stretch begins or ends with it."""
@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What the cells [X, Y] of frames at some times are worth (:class:`visil.matching.straight.Relief`)."""
+    """Worth of the cells [X, Y] of frames at some times (:class:`visil.matching.straight.Relief`)."""
 
     query: Floats
     target: Floats

@@ -36,11 +36,11 @@ class Match:
     """When each frame was on screen, seconds."""
     _matrices: Callable[[], Matrices] = field(repr=False)
     evidence: float = 0.0
-    """What matches are ranked by: the logit of ``confidence``, which does not flatten out near 1."""
+    """Matches are ranked by this: the logit of ``confidence``, which does not flatten out near 1."""
     stretch: float = 0.0
     """:func:`visil.matching.localize.strength` of the strongest stretch, also of one too weak for ``segments``."""
     note: str = ""
-    """What else there is to say: that the files have the same bytes, or why nothing can be told."""
+    """A remark: that the files have the same bytes, or why nothing can be told."""
 
     @property
     def shares(self) -> bool:
@@ -68,7 +68,7 @@ class Match:
         plot_match(self, path)
 
     def to_dict(self) -> dict[str, object]:
-        """What ``visil compare --json`` prints."""
+        """As ``visil compare --json`` prints it."""
         return {
             "query": self.query_path,
             "target": self.target_path,

@@ -1,4 +1,4 @@
-"""What moves must match: whether two stretches change in step, or only show the same place.
+"""Motion must match: whether two stretches change in step, or only show the same place.
 
 Two moments before one camera are as alike as an original and its copy. But whatever changes in a copy changes with the
 original. So the mean over the stretch is taken out of the likeness of its frames (the likeness is a kernel: centred, it
@@ -19,7 +19,7 @@ LEAST_CHANCE = 0.05
 """The least that shifted stretches are taken to agree by chance."""
 
 USUAL_CHANCE, USUAL_SHIFTS = 0.15, 4
-"""What chance is like in most stretches, and as how many shifts that counts: three alone may agree by accident."""
+"""The usual spread by chance, and as how many shifts it counts: three shifts alone may agree by accident."""
 
 MOST = 6.0
 """In multiples of chance, the agreement beyond which more says nothing more."""

@@ -30,10 +30,10 @@ SPEEDS = (1.0, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.25, 4 / 3, 1.5, 2.0, 3.0, 4
 """Frames of the target for one of the query that are tried, either way."""
 
 LINE = 1.0
-"""What a line costs: it must be worth more."""
+"""Cost of a line, which must be worth more."""
 
 PLATEAU, OFF = 0.3, 0.12
-"""What height alone counts for where footage changes, and what a cell costs there that does not stand out."""
+"""Weight of height alone where footage changes, and cost of a cell there that does not stand out."""
 
 OTHERWISE = 0.92
 """Part of their worth that lines count for which do not run forwards at equal speed."""
@@ -77,7 +77,7 @@ def changes(own: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Relief:
-    """What the cells of a map are worth, [X, Y], and what they stand out by."""
+    """Worth of the cells of a map, [X, Y], and how far they stand out."""
 
     worth: Floats
     stands_out: Floats
@@ -154,7 +154,7 @@ def _half(level: Floats, axis: int, way: int) -> Floats:
 
 
 def _together(runs: Sequence[Run]) -> float:
-    """What runs are worth, those of frames that another one has already taken less."""
+    """Worth of runs; those of frames that another run has taken count less."""
     total = 0.0
     taken: tuple[set[int], set[int]] = set(), set()
     for run in sorted(runs, key=lambda run: -run.worth):
@@ -191,7 +191,7 @@ def _at_speeds(value: Floats, tried: Sequence[tuple[float, int]], price: float) 
 
 
 def _sheared(value: Floats, rows: Cells, speed: float, price: float) -> tuple[Floats, Cells]:
-    """What lines of a speed meet on some rows of a map, and in which columns, [rows, lines]."""
+    """The cells that lines of a speed meet on some rows of a map, and their columns, [rows, lines]."""
     speed = max(speed, 1 / speed)
     columns = value.shape[1]
     offsets = _worthwhile(value, speed, price) / HALF

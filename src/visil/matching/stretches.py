@@ -99,7 +99,7 @@ def stretches(
     changes: Changes | None = None,
     promising: float = 0.0,
 ) -> list[Stretch]:
-    """What the paths of a pair come to, the strongest first; ``backwards`` in columns counted from the last.
+    """The stretches of a pair, from its paths, the strongest first; ``backwards`` in columns counted from the last.
 
     ``changes``: None where the map is worth at each cell what it stands above the threshold there. Lines are looked for
     around paths of strength ``promising`` or more.

@@ -1,4 +1,4 @@
-"""What is common everywhere: region vectors of training footage, which a model carries along (beyond the paper).
+"""The background: region vectors of training footage that are common everywhere, kept in a model (beyond the paper).
 
 A white ground, a dark edge, a blurred wall: every collection has them, and two videos that share no more than those
 share nothing. How much a frame looks like the background is its commonness; a similarity that is not above it says

@@ -64,7 +64,7 @@ class Comparator(nn.Module):
 
 
 def padded(x: Tensor, layer: int, rows: Window, columns: Window, padding: Padding) -> Tensor:
-    """What one of the three layers reads of a tile: with padding where the tile lies at the matrix's border."""
+    """The part of a tile that one of the three layers reads, padded where the tile lies at the matrix's border."""
     mode = "replicate" if padding == "replicate" else "constant"
     return F.pad(x, (*columns.pads[layer], *rows.pads[layer]), mode=mode)
 

@@ -1,4 +1,4 @@
-"""What a video becomes: region vectors and when they were on screen. A video is decoded once in its life."""
+"""Features of a video: region vectors and when they were on screen. A video is decoded only once."""
 
 from __future__ import annotations
 

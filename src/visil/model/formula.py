@@ -1,4 +1,4 @@
-"""What is computed from two videos' region vectors, said once: poolings, symmetry, comparator.
+"""The formula from two videos' region vectors to a score, stated once: poolings, symmetry, comparator.
 
 :class:`Formula` carries out the plain formulas of :mod:`visil.model.similarity` itself, differentiably; the fast ways
 of :mod:`visil.kernels` take one and compute the same.

@@ -100,7 +100,7 @@ class Network(nn.Module):
 
     @property
     def formula(self) -> Formula:
-        """What this model computes from two videos' features."""
+        """The formula that this model applies to two videos' features."""
         config = self.config
         binary = config.attention == "binary"
         return Formula(config.frame_pool, config.video_pool, config.symmetric, self.comparator, binary)

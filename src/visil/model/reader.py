@@ -75,7 +75,7 @@ class ReaderConfig:
 
 @dataclass(frozen=True)
 class FrameSigns:
-    """What the reader is told of each frame of one video, [T]."""
+    """Facts about each frame of one video for the reader, [T]."""
 
     common: Tensor
     """How common it is (:meth:`FixedBackground.commonness`)."""
@@ -99,7 +99,7 @@ class FrameSigns:
 def frame_signs(
     videos: Sequence[Tensor], blank: Sequence[Tensor | None], background: FixedBackground, formula: Formula
 ) -> list[FrameSigns]:
-    """What the reader is told of the frames of several videos [T, R, C], in a few large products."""
+    """Facts about the frames of several videos [T, R, C] for the reader, in a few large products."""
     lengths = [len(video) for video in videos]
     vectors = torch.cat([video.to(background.regions) for video in videos])
     inner, outer = formula.frame_pool

@@ -109,7 +109,7 @@ class PCA:
         return self
 
     def whitening(self, dim: int | None = None, *, whiten: bool = True) -> Whitening:
-        """What was learned, as a layer that keeps ``dim`` dimensions; ``whiten=False`` only rotates and reduces."""
+        """The fitted PCA, as a layer that keeps ``dim`` dimensions; ``whiten=False`` only rotates and reduces."""
         if self.mean_ is None or self.scatter_ is None:
             raise UsageError("nothing to whiten with yet: fit the PCA on some vectors first")
         channels = self.mean_.numel()

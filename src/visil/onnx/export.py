@@ -40,7 +40,7 @@ EXTRACTOR, SIMILARITY, ABOUT = "extractor.onnx", "similarity.onnx", "visil.json"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and how near it is to torch."""
+    """The files that were written, and how near they are to torch."""
 
     folder: str
     extractor_difference: float
@@ -186,7 +186,7 @@ def _worse(worst: float, got: NDArray[Any], expected: NDArray[Any] | np.float32)
 def _about(
     model: ViSiL, regions: int, outputs: list[str], fresh: Path, difference: float
 ) -> dict[str, object]:
-    """What somebody without torch has to know."""
+    """The facts that somebody without torch needs."""
     import onnxruntime
 
     config = model.config

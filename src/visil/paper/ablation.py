@@ -12,7 +12,7 @@ from visil.paper.baselines.visil_systems import POOLED, POOLINGS
 from visil.training.recipes import RECIPES, Recipe
 
 Setting = Literal["margin", "regularisation", "window"]
-"""What a curve changes: γ of Eq. 7, r of Eq. 9, W."""
+"""The setting that a curve changes: γ of Eq. 7, r of Eq. 9, W."""
 
 
 @dataclass(frozen=True)

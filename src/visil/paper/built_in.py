@@ -36,7 +36,7 @@ TASKS = ("DSVR", "CSVR", "ISVR")
 EDITS: tuple[Edit, ...] = ("mild", "paper", "heavy")
 STRUNG = "strung"
 GROUPS: dict[Edit, str] = {"mild": "mild", "paper": "paper-like", "heavy": "heavy"}
-"""What the figures of each edit are called."""
+"""The names of the figures of each edit."""
 
 KEPT: dict[Edit, tuple[float, float]] = {"mild": (0.7, 1.0), "paper": (0.6, 1.0), "heavy": (0.5, 0.9)}
 """Share of the clip that a copy shows."""

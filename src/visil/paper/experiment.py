@@ -45,7 +45,7 @@ class Unavailable(UsageError):
 
 @dataclass(frozen=True)
 class Changes:
-    """What is changed about the recipes of all rows."""
+    """Changes to the recipes of all rows."""
 
     base: str = "paper"
     """The recipe that rows are variants of: ``paper``, or ``paper-512``."""
@@ -67,7 +67,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Setup:
-    """What rows are made with, known before any video is read."""
+    """The settings of all rows, known before any video is read."""
 
     networks: Networks
     models: Mapping[str, ViSiL]
@@ -94,7 +94,7 @@ class Setup:
         return next((name for name in self.models if row_recipe(name) == row), None)
 
     def recipe_name(self, row: str | Recipe) -> str | None:
-        """What made a row of ViSiL's: its recipe, or the model that was given for it."""
+        """The origin of a row of ViSiL's: its recipe, or the model that was given for it."""
         given = self.given(row)
         if given is not None:
             return f"given: {self.models[given].config.name}"
@@ -106,7 +106,7 @@ class Setup:
         return self.changes.applied(recipe, self.networks.backbone, self.networks.backbone_weights)
 
     def missing(self, rows: Mapping[str | Recipe, str | None]) -> list[str]:
-        """What the rows ({row: other features, or None}) need and was not given, as options; found without any work."""
+        """Options that the rows ({row: other features, or None}) need and that were not given, without any work."""
         found: dict[str, None] = {}
         for row, reads in rows.items():
             if self.given(row) is not None:

@@ -160,7 +160,7 @@ class FeatureBank:
         return VideoFeatures(vectors, found.timestamps, None, found.path, found.blank)
 
     def layer(self, kind: str) -> Whitening:
-        """What turns a kind without ``+pca`` or ``+reduced`` into the one with it; learned from the learning videos."""
+        """The layer that turns a kind without ``+pca`` or ``+reduced`` into one with it; fitted to the learning videos."""
         base, suffix = split_kind(kind)
         if kind not in self._fitted:
             self._fitted[kind] = fitted(self._pca(base), WIDTHS.get(base), whiten=SUFFIXES[suffix])
@@ -201,7 +201,7 @@ class FeatureBank:
         return self._pcas[base]
 
     def _key(self, name: str, base: str) -> str:
-        """What the features of an id are kept under: changes whenever they would."""
+        """The key that the features of an id are kept under: it changes whenever they would."""
         text = "\n".join((base, self.networks.key(base), self.videos.key(name)))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 

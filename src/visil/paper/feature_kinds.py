@@ -59,7 +59,7 @@ RAW = (*GLOBAL, *LEVELS, "layers", VGG, "model", I3D_KIND)
 """Kinds that need no fitting."""
 
 SUFFIXES = {"+pca": True, "+reduced": False}
-"""What may stand behind a kind, and whether it whitens."""
+"""The endings of a kind, and whether each whitens."""
 
 WIDTHS = {"l2-imac": 512, "l3-imac": 256}
 """Channels kept of a kind (Table 2); of the others, all."""
@@ -107,7 +107,7 @@ class FeatureMaker:
         return [self._embed(clip, frames) for clip, frames in pieces]
 
     def end(self, clip: Clip) -> ByKind:
-        """What I3D makes of the frames that are left, however few they are."""
+        """I3D's features of the remaining frames, however few they are."""
         return {"i3d": self._clip(*clip.taken(CLIP))} if clip.count else {}
 
     def parts(self, batches: Iterable[Frames]) -> Iterator[ByKind]:

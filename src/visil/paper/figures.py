@@ -233,7 +233,7 @@ def _table(
     *,
     models: Sequence[str | Recipe] = (),
 ) -> MadeTable:
-    """What a figure shows of ``models``, as a table."""
+    """The figure of ``models``, as a table."""
     said = " ".join(filter(None, (noted(experiment, models), note)))
     described = experiment.videos.described
     return MadeTable(name, title, described, paper_on, columns, [], rows, said, experiment.changes.quick)
@@ -249,13 +249,13 @@ def require_duplicates(benchmark: Benchmark) -> BuiltIn | Fivr:
 
 
 def duplicates_of(benchmark: Benchmark, query: str) -> frozenset[str]:
-    """What DSVR has to find, on the benchmarks that have it."""
+    """The videos that DSVR has to find, on the benchmarks that have it."""
     known = require_duplicates(benchmark)
     return known.truth["DSVR"][query] if isinstance(known, BuiltIn) else known.relevant(query, "DSVR")
 
 
 def labelled(benchmark: BuiltIn | Fivr, query: str) -> frozenset[str]:
-    """What the annotation relates to a query, whatever the label; on the built-in benchmark, its duplicates."""
+    """Videos that the annotation relates to a query, whatever the label; on the built-in benchmark, its duplicates."""
     if isinstance(benchmark, BuiltIn):
         return benchmark.truth["DSVR"][query]
     return frozenset().union(*benchmark.labels[query].values())
@@ -354,7 +354,7 @@ def fivr_5k_ids(experiment: Experiment) -> dict[str, list[str]]:
 
 
 def fivr_5k_table(experiment: Experiment) -> MadeTable:
-    """What was chosen, in numbers."""
+    """The chosen part of FIVR, in numbers."""
     ids = fivr_5k_ids(experiment)
     benchmark = experiment.videos.benchmark
     assert isinstance(benchmark, Fivr)

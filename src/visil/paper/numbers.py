@@ -149,4 +149,4 @@ SYSTEMS = PaperTable(
         **{f"ViSiL_v {pools}": row for pools, row in TABLES["table-9"].rows.items()},
     },
 )
-"""What the paper says of any system on FIVR: LBoW, DP and TN on FIVR-200K, the others on FIVR-5K."""
+"""The paper's figures for any system on FIVR: LBoW, DP and TN on FIVR-200K, the others on FIVR-5K."""

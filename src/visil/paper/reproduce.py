@@ -72,7 +72,7 @@ def missing(
     systems: Sequence[str] | None = None,
     values: Sequence[float] | None = None,
 ) -> list[str]:
-    """What these tables need and was not given, as options; nothing is read or computed for it."""
+    """The options that these tables need and that were not given; nothing is read or computed for it."""
     from visil.paper.figures import curve_points
 
     rows: dict[str | Recipe, str | None] = {}

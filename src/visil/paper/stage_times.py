@@ -138,7 +138,7 @@ def _decoded(videos: Videos, name: str) -> tuple[Tensor, float]:
 
 
 def _timed(work: Callable[[], Result], device: torch.device = CPU) -> tuple[Result, float]:
-    """What work comes to, and its seconds; a GPU goes on by itself until it is waited for."""
+    """The result of some work, and its seconds; a GPU goes on by itself until it is waited for."""
     _wait_for(device)
     started = time.perf_counter()
     result = work()

@@ -27,7 +27,7 @@ class RowSpec:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """What a table of the paper compares, and on what."""
+    """A table of the paper: its rows, and the data it is made on."""
 
     title: str
     rows: tuple[RowSpec, ...]
@@ -53,9 +53,9 @@ class MadeTable:
     name: str
     title: str
     on: str
-    """What our figures were measured on."""
+    """The data that our figures were measured on."""
     paper_on: str
-    """What the paper's were."""
+    """The data of the paper's figures."""
     columns: list[str]
     paper_columns: list[str]
     rows: list[MadeRow] = field(default_factory=list)
@@ -187,7 +187,7 @@ def table_of(
 
 
 def noted(experiment: Experiment, rows: Sequence[str | Recipe]) -> str:
-    """What is not as in the paper about all rows that learn, and which models were not trained here."""
+    """Differences from the paper in all rows that learn, and models that were not trained here."""
     said = [_QUICK] if experiment.changes.quick else []
     said += [f"On {experiment.networks.backbone}."] if experiment.networks.backbone != "resnet50" else []
     changed = [f"{k} {v:g}" for part in experiment.changes.settings.values() for k, v in part.items()]

@@ -41,7 +41,7 @@ class TaughtSystems:
         return made if base == name else QE(made)
 
     def options(self, name: str) -> dict[str, Any]:
-        """What a short training has of its own."""
+        """The settings of a short training."""
         return QUICK.get(name.removesuffix(EXPANDED), {}) if self.quick else {}
 
     def learned_from(self, made: ComparedSystem[Any]) -> str:

@@ -1,4 +1,4 @@
-"""What tables are made on: the built-in benchmark of a folder, or a data set's own; ids in, frames out."""
+"""The videos that tables are made on: the built-in benchmark of a folder, or a data set's own; ids in, frames out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Videos(Protocol):
 
     @property
     def benchmark(self) -> Benchmark:
-        """What is evaluated."""
+        """The benchmark."""
 
     @property
     def learning(self) -> Sequence[str]:
@@ -71,7 +71,7 @@ class Videos(Protocol):
 
     @property
     def described(self) -> str:
-        """What it is, in one sentence for a caption."""
+        """A description in one sentence, for a caption."""
 
     def key(self, name: str) -> str:
         """Changes whenever the features of this id would."""

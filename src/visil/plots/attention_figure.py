@@ -1,4 +1,4 @@
-"""What attention looks at, as in the paper's supplement: frames, and the same frames under their weights."""
+"""Attention drawn as in the paper's supplement: frames, and the same frames under their weights."""
 
 from __future__ import annotations
 

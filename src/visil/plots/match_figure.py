@@ -59,7 +59,7 @@ VERDICT_COLOURS = {"copy": "#c44e00", "related": "#a06c00", "unrelated": "#6b728
 
 
 class Pictured(Protocol):
-    """What is drawn of a match: :class:`visil.Match` is one."""
+    """The parts of a match that are drawn: :class:`visil.Match` is one."""
 
     @property
     def score(self) -> float:

@@ -76,7 +76,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Plane:
-    """What a matrix is laid out on: the query's time downwards, the target's to the right."""
+    """The axes of a matrix: the query's time downwards, the target's to the right."""
 
     query: Axis
     target: Axis
@@ -221,7 +221,7 @@ def draw_thumbnails(figure: Figure, box: Box, images: list[Image]) -> None:
 
 
 def draw_colour_bar(figure: Figure, box: Box, limits: tuple[float, float], label: str) -> None:
-    """What the colours of the matrix in ``box`` stand for, at its right."""
+    """The colour scale of the matrix in ``box``, at its right."""
     axes = Box(box.right + 0.1, box.y, 0.09, box.height).axes(figure)
     bar = figure.colorbar(ScalarMappable(Normalize(*limits), HEAT), cax=axes)
     bar.outline.set_visible(False)

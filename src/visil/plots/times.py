@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Stretch(Protocol):
-    """What is drawn of a matching stretch: :class:`visil.Segment` is one."""
+    """The parts of a matching stretch that are drawn: :class:`visil.Segment` is one."""
 
     @property
     def query(self) -> tuple[float, float]:

@@ -1,1 +1,1 @@
-"""What was found, for people: the HTML report and tables."""
+"""Results for people and other programs: HTML reports, tables, timelines."""

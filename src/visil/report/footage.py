@@ -28,7 +28,7 @@ class Footage(Protocol):
 
     @property
     def model(self) -> ViSiL:
-        """What made the features."""
+        """The model that made the features."""
 
     def features(self, video: str) -> VideoFeatures:
         """Of a video, by id; a VisilError where they cannot be read."""

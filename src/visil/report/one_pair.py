@@ -42,7 +42,7 @@ def write_pair_report(
     names: tuple[str | None, str | None] = (None, None),
     reader: Reader | None = None,
 ) -> None:
-    """What ``match`` says of two files, whose features are given with their paths, as one HTML file without scripts.
+    """Write a match of two files, whose features are given with their paths, as one HTML file without scripts.
 
     ``names`` are shown instead of the paths of files that are called something else; ``reader`` reads the files.
     """
@@ -63,7 +63,7 @@ def write_pair_report(
 
 @dataclass(frozen=True)
 class Reader:
-    """What reads the files of a report: this process, or one of its own."""
+    """Reads the files of a report: in this process, or in one of its own."""
 
     probe: Callable[[Path], VideoInfo] = probe
     frames_at: FramesAt = frames_at

@@ -1,4 +1,4 @@
-"""What reports are made of: head and foot of a page, and one pair: a sentence, frames side by side, a timeline, the
+"""The pieces of reports: head and foot of a page, and one pair as a sentence, frames side by side, a timeline, and the
 matrix. Pictures are data URIs.
 """
 
@@ -95,7 +95,7 @@ def pair_rows(pairs: Iterable[Pair], named: dict[str, Numbered]) -> Iterator[str
 
 
 def sentence(pair: Pair, query: Numbered, target: Numbered) -> str:
-    """What a pair shares, in words."""
+    """The shared footage of a pair, in words."""
     if not pair.segments:
         return "no shared footage found"
     first = pair.segments[0]

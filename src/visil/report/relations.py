@@ -1,4 +1,4 @@
-"""What was found of two files, as every export tells it."""
+"""The relation of two files, as every export tells it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Relation:
     verdict: Verdict
     segments: list[Segment]
     note: str = ""
-    """What else there is to say (:attr:`visil.Match.note`)."""
+    """A remark (:attr:`visil.Match.note`)."""
     media: tuple[Media, Media] | None = None
     """Query and target as files, where more is known of them than their paths."""
 
@@ -48,13 +48,13 @@ class Relation:
 
     @classmethod
     def of_match(cls, match: Match) -> Relation:
-        """What a comparison of two files says."""
+        """The relation that a comparison found."""
         paths = match.query_path or "", match.target_path or ""
         return cls(*paths, match.score, match.confidence, match.verdict, match.segments, match.note)
 
     @classmethod
     def of_hit(cls, query: str, hit: Hit) -> Relation:
-        """What a search says of one of its hits."""
+        """The relation of a query and one of its hits."""
         return cls(query, hit.path, hit.score, hit.confidence, hit.verdict, hit.segments, hit.note)
 
     @property

@@ -67,7 +67,7 @@ class VideoBatch:
 
 @dataclass(frozen=True)
 class Compared:
-    """What a batch of comparisons gives."""
+    """The result of a batch of comparisons."""
 
     similarity: Tensor
     """CS_v of each pair."""

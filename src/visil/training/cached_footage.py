@@ -135,7 +135,7 @@ class _Reason(str):
 
 
 def _or_reason(work: Callable[[], Result]) -> Result | _Reason:
-    """What ``work`` gives, or what is wrong with the video; a cache that cannot be written to is no fault of it."""
+    """The result of ``work``, or the fault of the video; a cache that cannot be written to is no fault of it."""
     try:
         return work()
     except VideoError as error:

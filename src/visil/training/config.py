@@ -18,7 +18,7 @@ Augmentation = Literal["paper", "heavy", "mild"]
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What to learn from."""
+    """The data to learn from."""
 
     videos: tuple[str, ...] = ()
     """Files and folders."""
@@ -52,7 +52,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What to train: a model to start from, and what to change about it. None: as it is there."""
+    """The model to train: one to start from, and changes to it. None: as it is there."""
 
     start: str = "default"
     """The default model, a preset of the paper, a model folder or a hub id."""
@@ -130,7 +130,7 @@ class FrameStage:
     margin: float = 0.0
     """Above 0: Eq. 7 with the hardest stranger of the batch, in place of InfoNCE."""
     learn: tuple[Part, ...] = ("backbone", "whitening")
-    """What learns: all of the backbone and the projection, or the projection alone."""
+    """The parts that learn: all of the backbone and the projection, or the projection alone."""
     composite: float = 0.5
     """Share of edited views that are a picture in a picture or a split screen."""
     scale: tuple[float, float] = (0.3, 0.7)

@@ -105,7 +105,7 @@ def _parse_union(kind: Any, value: Any, key: str) -> Any:
 
 
 def _words(kind: Any) -> str:
-    """What a type takes, for people."""
+    """The values that a type takes, for people."""
     origin = get_origin(kind)
     if origin is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"

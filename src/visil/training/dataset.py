@@ -1,4 +1,4 @@
-"""What a run learns from and is judged by: footage split in two, and a sampler over mined pools."""
+"""The data that a run learns from and is judged by: footage split in two, and a sampler over mined pools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from visil.training.triplets import TripletSampler
 from visil.video import Sampling
 
 NEGATIVES = "negatives-{}.json"
-"""What mining found: the same for every process, for a run that goes on, and for all that share frames."""
+"""The result of mining: the same for every process, for a run that goes on, and for all that share frames."""
 
 Tell = Callable[[str], None]
 """Called with a line for people."""

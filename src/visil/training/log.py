@@ -1,4 +1,4 @@
-"""What a run did, for people and programs: JSON lines in the output folder, TensorBoard where asked for."""
+"""The log of a run, for people and programs: JSON lines in the output folder, TensorBoard where asked for."""
 
 from __future__ import annotations
 

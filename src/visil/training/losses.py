@@ -1,4 +1,4 @@
-"""What training lowers: Eq. 7 to 9 of the paper, and beyond it the contrastive terms of its successors.
+"""The losses of training: Eq. 7 to 9 of the paper, and beyond it the contrastive terms of its successors.
 
 Similarities of videos are CS_v in [-1, 1], as :mod:`visil.training.batch_similarity` gives them; the losses of the
 frame stage take similarities of frames. Every loss is a mean over the batch, so its size does not depend on how many

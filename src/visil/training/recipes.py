@@ -43,7 +43,7 @@ class Recipe:
         return replace(self, config=replace(self.config, model=model))
 
     def model(self) -> ViSiLConfig:
-        """What the trained model is; only of recipes that start from a preset of the paper."""
+        """The configuration of the trained model; only of recipes that start from a preset of the paper."""
         start = self.config.model.start
         if start not in PRESETS:
             raise UsageError(f"the recipe {self.name} starts from {start}, which says what its model is")
@@ -126,7 +126,7 @@ SETTINGS = (
     *("backbone", "stages", "pooling", "levels", "dim", "whiten", "attention", "comparator", "symmetric"),
     *("frame_pool", "video_pool", "sampling"),
 )
-"""What a model must have in common with the recipe that it is to be an outcome of."""
+"""The settings that a model must share with its recipe."""
 
 
 def finished_model(recipe: Recipe, name: str | None = None) -> ViSiL:
@@ -154,7 +154,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "data": {"triplets": 100, "held_out": 0.2, "without_hard": "nearest"},
     "optim": {"epochs": 2, "lr": 1e-3},
 }
-"""What makes a toy of a recipe: hundreds of triplets stand for the paper's 200,000."""
+"""The settings that make a toy of a recipe: hundreds of triplets stand for the paper's 200,000."""
 
 
 def quick(recipe: Recipe) -> Recipe:

@@ -146,7 +146,7 @@ def embedder(
     *,
     kept_bytes: int | None = None,
 ) -> SnippetEmbedder:
-    """What makes vectors of snippets of these videos; without ``kept_bytes``, pictures are remembered, too."""
+    """Makes vectors of snippets of these videos; without ``kept_bytes``, pictures are remembered, too."""
     if isinstance(footage, FeatureFootage):
         return FeatureEmbedder(model, footage, learning)
     if kept_bytes is None:

@@ -52,7 +52,7 @@ def starting_model(config: TrainConfig) -> Start:
 
 
 def changed_config(config: TrainConfig, base: ViSiLConfig) -> ViSiLConfig:
-    """What the model is to be: ``base`` with what ``config.model`` changes about it."""
+    """The configuration of the model: ``base`` with the changes in ``config.model``."""
     wanted = config.model
     changes: dict[str, Any] = {
         name: value

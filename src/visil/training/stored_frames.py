@@ -31,7 +31,7 @@ FORMAT = 1
 
 
 def file_name(content: str, sampling: Sampling) -> str:
-    """What the file is called that holds a video of this content, sampled so."""
+    """The name of the file for a video of this content, sampled so."""
     size = f"{sampling.resize}-{sampling.crop}-{sampling.fit}"
     how = f"{float(sampling.fps)!r}fps-{size}-{sampling.mode}-q{QUALITY}-v{FORMAT}"
     return f"{content}-{how}.safetensors"

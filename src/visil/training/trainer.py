@@ -30,7 +30,7 @@ Batch = TypeVar("Batch")
 Read = TypeVar("Read", covariant=True)
 
 Line = dict[str, Any]
-"""What the log holds of a step or an epoch."""
+"""A line of the log about a step or an epoch."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """The outcome of a run."""
 
     epochs: int
     steps: int
@@ -104,11 +104,11 @@ class Portion(Generic[Read]):
 
 
 class Objective(Protocol[Batch]):
-    """What a trainer learns: where its batches come from, what is lowered, what happens around steps and epochs."""
+    """The interface of an objective: batches, the loss, and calls around steps and epochs."""
 
     @property
     def model(self) -> ViSiL:
-        """What learns."""
+        """The model that learns."""
 
     @property
     def learning(self) -> Mapping[str, Tensor]:
@@ -132,15 +132,15 @@ class Objective(Protocol[Batch]):
 
     @property
     def items(self) -> str:
-        """What a batch is made of: ``triplets``, ``frames``."""
+        """The items of a batch: ``triplets``, ``frames``."""
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """What :meth:`loss` gives, by name."""
+        """The figures of :meth:`loss`, by name."""
 
     @property
     def remedy(self) -> str:
-        """What to do where the loss is no number."""
+        """Advice where the loss is no number."""
 
     def epoch(self, number: int, first: int) -> AbstractContextManager[tuple[int, Iterator[Portion[Batch]]]]:
         """How many batches an epoch has, and those from ``first`` on, read ahead of the one in use."""
@@ -160,7 +160,7 @@ class Objective(Protocol[Batch]):
     def tell(
         self, standing: Standing, figures: Mapping[str, float], speed: Speed
     ) -> tuple[Step | None, Line | None]:
-        """What to show of a step just made, and a line for the log; None: nothing."""
+        """A display of a step just made, and a line for the log; None: nothing."""
 
     def end_epoch(self, standing: Standing, speed: Speed) -> Line | None:
         """Called after an epoch's last batch; gives a line for the log."""
@@ -169,7 +169,7 @@ class Objective(Protocol[Batch]):
         """Called when all epochs are done."""
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must hold besides weights, optimiser and standing."""
+        """The state that a checkpoint must hold besides weights, optimiser and standing."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to such a state; it may lack what :meth:`state` gives."""

@@ -236,7 +236,7 @@ class BatchLoss:
     """A loss and what it is made of."""
 
     loss: Tensor
-    """What is lowered: a scalar with a gradient."""
+    """The loss: a scalar with a gradient."""
     main: Tensor
     """The triplet or contrastive part, without gradient."""
     regularisation: Tensor
@@ -274,7 +274,7 @@ def batch_loss(
 def taught(
     teacher: SnippetEmbedder, snippets: Sequence[Snippet], pictures: Sequence[Tensor | None]
 ) -> Tensor:
-    """What a teacher says of anchors with positives, then of anchors with negatives, [2 B]; snippets in that order."""
+    """A teacher's similarities of anchors with positives, then with negatives, [2 B]; snippets in that order."""
     vectors = teacher(snippets, pictures)
     size = len(vectors) // 3
     query = VideoBatch.of([*vectors[:size], *vectors[:size]])
@@ -313,7 +313,7 @@ def _contrastive(
 
 
 def batch_pairs(triplets: Sequence[Triplet], device: torch.device, related: Related | None = None) -> Pairs:
-    """What is what among 2B queries (anchors, positives) and 3B targets (anchors, positives, negatives).
+    """The roles of 2B queries (anchors, positives) and 3B targets (anchors, positives, negatives).
 
     An anchor and its positive are positive both ways. Two snippets with frames of one video, or of two videos that
     ``related`` or a triplet of the batch relates, are neither positive nor negative unless they are such a pair.

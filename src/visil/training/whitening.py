@@ -1,4 +1,4 @@
-"""What is fitted to vectors before anything learns: a whitening (Sec. 4.1), from video files or footage; where a binary
+"""Fitting to vectors before anything learns: a whitening (Sec. 4.1), from video files or footage, and where a binary
 code begins.
 """
 

@@ -1,4 +1,4 @@
-"""What may be opened: which paths are videos, and a video file opened by FFmpeg, and nothing but that file.
+"""Opening files: which paths are videos, and a video file opened by FFmpeg, and nothing but that file.
 
 FFmpeg opens far more than files: URLs, playlists that name other files, devices. A path given by a user may
 be hostile, so it is always opened as a plain file, and only by demuxers that read one file from end to end.
@@ -63,7 +63,7 @@ Kind = Literal["video", "image", "animation", "folder"]
 
 
 def kind_of(path: AnyPath) -> Kind:
-    """What to read a path as; a :class:`VideoError` where there is nothing local and regular to read."""
+    """The kind of a path; a :class:`VideoError` where there is nothing local and regular to read."""
     try:
         name = os.fspath(path)
         status = os.stat(name)
@@ -82,7 +82,7 @@ def kind_of(path: AnyPath) -> Kind:
 
 
 def still_or_moving(image: AnyPath) -> Kind:
-    """What an image is by its first bytes: WebP and PNG may be animated. FFmpeg reads the latter as a video."""
+    """The kind of an image by its first bytes: WebP and PNG may be animated. FFmpeg reads the latter as a video."""
     try:
         with open(image, "rb") as file:
             head = file.read(4096)
@@ -96,7 +96,7 @@ def still_or_moving(image: AnyPath) -> Kind:
 
 
 def reason_of_os_error(error: OSError | ValueError) -> str:
-    """What the operating system had against a path, in plain words."""
+    """The operating system's objection to a path, in plain words."""
     match error:
         case FileNotFoundError() | NotADirectoryError():
             return "no such file"
@@ -220,7 +220,7 @@ def _video_stream(container: InputContainer, path: AnyPath) -> VideoStream:
 
 
 def _why_not_video(path: AnyPath) -> str:
-    """What a file looks like that no demuxer on the list recognises."""
+    """A guess at a file that no demuxer on the list recognises."""
     try:
         with open(path, "rb") as file:
             head = file.read(4096)

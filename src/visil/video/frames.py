@@ -91,7 +91,7 @@ class FrameStream:
     """
 
     info: VideoInfo
-    """What the file says about itself."""
+    """The file's facts about itself."""
     duration: float
     """Seconds from the first frame to the end of the last one read so far; final once iteration is over."""
     damaged: int

@@ -81,7 +81,7 @@ def display_size(files: Sequence[Path], video: AnyPath) -> Size:
 
 
 def first_readable(files: Sequence[Path], read: Callable[[Path], Read]) -> Read:
-    """What is read from the first of some images that can be; a :class:`VideoError` where none can."""
+    """The result of ``read`` on the first of some images that can be read; a :class:`VideoError` where none can."""
     failed: VideoError | None = None
     for file in files:
         try:

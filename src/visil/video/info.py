@@ -1,4 +1,4 @@
-"""What a video file says about itself."""
+"""A video file's facts about itself."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class _Colours(TypedDict):
 
 
 def _colours(stream: VideoStream) -> _Colours:
-    """What its pixels can hold; of a GIF, which has 256 colours in all, what any video can."""
+    """The colours that its pixels can hold; of a GIF, which has 256 colours in all, that of any video."""
     form = stream.codec_context.format
     if form is None or stream.codec_context.name == "gif":
         return _Colours(depth=8, chroma=0.25, transparent=False)

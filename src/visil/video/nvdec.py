@@ -151,7 +151,7 @@ class NvdecStream:
         raise Unfit("NVDEC left out the last frames")
 
     def _rest(self, given: int) -> Iterator[GpuFrames]:
-        """What is left after ``given`` samples, from the CPU."""
+        """The samples after the first ``given``, from the CPU."""
         with FrameStream(self.path, self.sampling, self.batch_size) as stream:
             for batch in stream:
                 new = slice(given, None)

@@ -48,7 +48,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What there is to decode, and what to make of it."""
+    """The frames to decode, and the samples to make of them."""
 
     codec: str
     """NVDEC's name."""

@@ -93,7 +93,7 @@ class Colour(NamedTuple):
 
 
 def colour_of(frame: VideoFrame, *, obey_tags: bool = True) -> Colour:
-    """What a frame is tagged with. Without ``obey_tags`` the matrix is BT.601, as OpenCV 4 took all video."""
+    """The colours by a frame's tags. Without ``obey_tags`` the matrix is BT.601, as OpenCV 4 took all video."""
     from av.video.reformatter import Colorspace
 
     space = frame.colorspace

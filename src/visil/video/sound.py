@@ -121,7 +121,7 @@ class _Reading:
             self._measure()
 
     def read(self) -> Track:
-        """What was read."""
+        """The sound that was read."""
         if self._rest is not None:
             self._rest = np.pad(self._rest, ((0, 0), (0, WINDOW)))
             self._measure()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 Picture = Callable[[Converter, "VideoFrame"], Image]
-"""What is made of a frame."""
+"""The picture made of a frame."""
 
 # Decoding this far ahead is cheaper than a seek, which goes back to a key frame first.
 READ_ON = 2.0

@@ -172,7 +172,7 @@ class Banks:
         return found
 
     def known_as(self, video: str) -> list[dict[str, Any]]:
-        """What a video is called in every bank that is on."""
+        """The names of a video in every bank that is on."""
         rows = self._all(
             "SELECT bank, external_id, labels FROM bank_references JOIN banks ON banks.name = bank"
             " WHERE video = ? AND bank_references.enabled AND banks.enabled ORDER BY bank",

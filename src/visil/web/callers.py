@@ -41,7 +41,7 @@ class Caller:
 
     @property
     def key(self) -> str:
-        """What its calls are counted under."""
+        """The key that its calls are counted under."""
         return f"{self.name}@{self.address}"
 
 
@@ -126,7 +126,7 @@ class Rate:
 
 
 def network_of(address: str) -> str:
-    """What wrong tokens are counted by: an address, or the network that one household has of IPv6."""
+    """The key that wrong tokens are counted under: an address, or the network that one household has of IPv6."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:

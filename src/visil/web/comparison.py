@@ -1,4 +1,4 @@
-"""What the page shows of a comparison: its matrices, lines to play both videos along, same moments, and words.
+"""A comparison as the page shows it: its matrices, lines to play both videos along, same moments, and words.
 
 A comparison has a folder of its own: each matrix as numbers (``.bin``) and as a picture (``.png``), and ``meta.json``.
 """

@@ -61,7 +61,7 @@ class Connections:
         self._without_request.pop(connection, None)
 
     def protocol(self) -> type[Connection]:
-        """What uvicorn makes one of for each connection."""
+        """The protocol, which uvicorn makes once for each connection."""
         return type("CountedConnection", (Connection,), {"all": self})
 
 

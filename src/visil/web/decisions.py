@@ -1,4 +1,4 @@
-"""What people decided about files of a plan, kept over restarts, with the steps back."""
+"""People's decisions about files of a plan, kept over restarts, with steps to undo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ File = tuple[str, str]
 
 @dataclass(frozen=True)
 class Step:
-    """What was undone."""
+    """The step that was undone."""
 
     title: str
     files: list[File]
@@ -100,7 +100,7 @@ class DecisionStore:
             return Step(title, list(changes))
 
     def last_step(self) -> str | None:
-        """What the next undo takes back."""
+        """The step that the next undo takes back."""
         with self._lock:
             row = self._db.execute("SELECT title FROM steps ORDER BY number DESC LIMIT 1").fetchone()
         return None if row is None else str(row[0])

@@ -103,7 +103,7 @@ def _sound(request: dict[str, Any]) -> Iterator[Answer]:
 
 
 def _frames(request: dict[str, Any]) -> Iterator[Answer]:
-    """What the file says about itself, then all sampled frames in batches, each with how far the video was read."""
+    """The file's facts about itself, then all sampled frames in batches, each with how far the video was read."""
     sampling = Sampling(**request["sampling"])
     with stream_frames(request["path"], sampling, batch_size=BATCH) as stream:
         yield {"info": asdict(stream.info)}, b""

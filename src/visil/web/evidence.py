@@ -1,4 +1,4 @@
-"""What is kept and taken away of one match: a report, its stretches as a timeline, and a small copy of each file.
+"""Files made of one match: a report, its stretches as a timeline, and a small copy of each video.
 
 All of it is made in an engine, and every file is read by a decoder of its own.
 """

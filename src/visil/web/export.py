@@ -55,7 +55,7 @@ def export_html(index: Index, result: Path, file: Path, decisions: Decisions, fr
 
 @dataclass(frozen=True)
 class Judged:
-    """What was found, as people have judged pairs and files are now."""
+    """The duplicates found, as people have judged pairs and files are now."""
 
     found: Duplicates
     files: Callable[[str], list[HeldFile]]

@@ -18,7 +18,7 @@ CHOOSE_FROM = 200
 
 @dataclass(frozen=True)
 class Filters:
-    """What a caller asked for; by default everything."""
+    """The hits that a caller asked for; by default all."""
 
     verdict: tuple[str, ...] = ()
     min_confidence: float = 0.0

@@ -37,7 +37,7 @@ PASSED_ON = ("x-forwarded-for", "forwarded")
 """Headers of a request that came through a proxy: the address is not the caller's."""
 LOOKS = ("GET", "HEAD", "OPTIONS")
 LOCAL = "local"
-"""What a caller is called where there are no tokens."""
+"""The name of a caller where there are no tokens."""
 
 OPEN = {"/api/session", "/api/login", "/api/logout"}
 """Calls that need no token: they say whether one is needed, take it, and give it back."""

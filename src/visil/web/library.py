@@ -154,7 +154,7 @@ class Snapshot:
         )
 
     def entry(self, row: LibraryRow) -> LibraryEntry:
-        """What a row tells."""
+        """A row as a video."""
         files = () if row[_SIZE] is None else (_file(row), *self.others.get(row[2], ()))
         return LibraryEntry._make((*row[:_SIZE], files))
 

@@ -105,7 +105,7 @@ def call_of(scope: Scope) -> str:
 
 
 class Figures(Collector):
-    """What is looked up when someone asks."""
+    """Figures that are looked up when someone asks."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

@@ -11,7 +11,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from visil.web.problems import Problem
 
 FIELD = "file"
-"""What the field with the file is called."""
+"""Name of the field with the file."""
 MOST_FIELDS = 32
 MOST_TEXT = 65536
 """Bytes of all other fields together."""

@@ -13,7 +13,7 @@ from visil.web.problems import PROBLEM, SCHEMA
 from visil.web.shapes_search import SearchRequest
 
 VERSION = "/api/v1/"
-"""What every address begins with; ``/api/`` alone means the same."""
+"""The beginning of every address; ``/api/`` alone means the same."""
 
 SCHEMES: dict[str, Any] = {
     "token": {
@@ -106,7 +106,7 @@ def _call(method: str, path: str, operation: dict[str, Any], tokens: bool) -> di
 
 
 def _security(method: str, path: str, tokens: bool) -> list[dict[str, list[str]]]:
-    """What a request must carry: one of these."""
+    """The headers of which a request must carry one."""
     looks = method == "GET"
     if path in OPEN or not tokens:
         free = looks or (path not in OPEN and starts_work(method, path))

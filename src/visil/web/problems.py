@@ -71,7 +71,7 @@ class Problem(Exception):
 
 
 def problem_of(error: VisilError) -> Problem:
-    """What an error of visil's is over HTTP."""
+    """An error of visil's as a problem over HTTP."""
     match error:
         case UsageError() | VideoError():
             return Problem(422, str(error))
@@ -82,7 +82,7 @@ def problem_of(error: VisilError) -> Problem:
 
 
 def _plain(invalid: dict[str, Any]) -> str:
-    """What is wrong with one value of a request."""
+    """The fault in one value of a request."""
     known = {"missing": "is missing", "extra_forbidden": "is not known here", "json_invalid": "is not JSON"}
     return known.get(invalid["type"], str(invalid["msg"]).removeprefix("Value error, "))
 

@@ -87,7 +87,7 @@ class KeptMatch:
         return cls(folder, refs, paths)
 
     def result(self) -> dict[str, Any]:
-        """What was found."""
+        """The result of the comparison."""
         try:
             found: dict[str, Any] = json.loads((self.folder / "result.json").read_text("utf-8"))
         except OSError:

@@ -50,7 +50,7 @@ class ReviewedGroup:
 
     @cached_property
     def rows(self) -> list[PlannedFile]:
-        """What is to become of every file."""
+        """The plan for every file."""
         return rows_of_group(self.decided)
 
     @cached_property
@@ -102,7 +102,7 @@ class Review:
         self._reviewed: tuple[object, Reviewed] | None = None
 
     def latest(self) -> Reviewed:
-        """What was found last; a problem 404 where nobody has looked."""
+        """The duplicates found last; a problem 404 where nobody has looked."""
         job = self.store.latest_done("duplicates")
         if job is None:
             raise Problem(404, NO_DUPLICATES)

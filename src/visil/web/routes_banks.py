@@ -36,7 +36,7 @@ class NewBank(Asked):
 
 
 class BankChange(Asked):
-    """What to change of a bank; what is not named stays."""
+    """Changes to a bank; values that are not named stay."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"enabled": False}]})
 
@@ -87,7 +87,7 @@ class NewReferences(Asked):
 
 
 class ReferenceChange(Asked):
-    """What to change of a reference; what is not named stays."""
+    """Changes to a reference; values that are not named stay."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"labels": ["trailer", "2026"]}]}
@@ -123,7 +123,7 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 
 
 def no_bank(error: NoBank) -> Problem:
-    """What is answered where there is no such bank."""
+    """The answer where there is no such bank."""
     return Problem(404, f"There is no bank {str(error)[:64]!r} here.")
 
 

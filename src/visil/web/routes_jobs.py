@@ -21,9 +21,9 @@ from visil.web.service import Service, caller, who
 
 Matrix = Literal["frame_matrix", "output_matrix"]
 LISTS = {"search": "hits", "batch": "results", "duplicates": "groups", "add": "failed"}
-"""What is long in the result of a job."""
+"""The long list in the result of a job."""
 LASTING = {"Cache-Control": "private, max-age=86400"}
-"""What belongs to one comparison never changes."""
+"""Files of one comparison never change."""
 
 PNG: dict[int | str, dict[str, Any]] = {200: {"description": "A picture.", "content": {"image/png": {}}}}
 BIN: dict[int | str, dict[str, Any]] = {

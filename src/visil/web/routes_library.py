@@ -47,7 +47,7 @@ class RetryRequest(shapes.Asked):
 
 
 def routes(service: Service) -> APIRouter:
-    """What people do with several videos, with failures, and with a clip that they sent."""
+    """Calls about several videos, failures, and a clip that was sent."""
     router = APIRouter(prefix="/api", responses=RESPONSES, tags=["videos"])
 
     @router.post("/videos/remove", status_code=204, summary="Take videos and failures out; files stay")

@@ -26,7 +26,7 @@ Name = Annotated[str, Field(max_length=64)]
 
 
 class DecisionRequest(Asked):
-    """What is to become of one file; null leaves it to the suggestion again."""
+    """The decision about one file; null leaves it to the suggestion again."""
 
     file: Name
     action: Literal["keep", "drop"] | None
@@ -71,7 +71,7 @@ class ReviewProgress(BaseModel):
 
 
 class Newer(BaseModel):
-    """What has happened to the collection since its videos were compared."""
+    """Changes to the collection since its videos were compared."""
 
     added: int
     gone: int
@@ -109,7 +109,7 @@ class Accepted(ReviewChange):
 
 
 class Undone(ReviewChange):
-    """What was undone."""
+    """The step that was undone."""
 
     title: str
 

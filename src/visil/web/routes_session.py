@@ -146,7 +146,7 @@ def contents(roots: Roots, path: str) -> dict[str, Any]:
 
 
 def _inside(roots: Roots, folder: Path) -> Iterator[Path]:
-    """What a folder holds, by name; nothing hidden, and nothing that a link leads outside to."""
+    """The content of a folder, by name; nothing hidden, and nothing that a link leads outside to."""
     try:
         names = sorted(os.listdir(folder), key=str.casefold)
     except OSError as error:

@@ -190,7 +190,7 @@ class _Body:
         self._read: bytes | None = None
 
     async def known(self) -> bytes:
-        """What tells this request from another."""
+        """Tells this request from another."""
         if self._read is None:
             self._read = await self._whole()
         return self._read
@@ -278,7 +278,7 @@ def _upload(one: Uploaded) -> shapes.Ref:
 
 
 def _merged(address: searching.SearchQuery, body: searching.SearchOptions) -> searching.SearchOptions:
-    """What the body says, and of what it does not say what the address does."""
+    """The body's values, and the address's where the body has none."""
     names = searching.SearchOptions.model_fields
     given = {name: getattr(body if name in body.model_fields_set else address, name) for name in names}
     return searching.SearchOptions.model_construct(**given)

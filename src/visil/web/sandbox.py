@@ -84,7 +84,7 @@ class Decoder:
             child.kill()
 
     def probe(self, path: Path) -> VideoInfo:
-        """What a video says about itself; a :class:`VideoError` where it is none."""
+        """The facts of a video about itself; a :class:`VideoError` where it is none."""
         (info,) = self._picture_of(path, "probe", lambda header, _: _info(header))
         return info
 
@@ -128,7 +128,7 @@ class Decoder:
         read: Callable[[dict[str, Any], bytearray], T],
         **more: object,
     ) -> Generator[T, None, None]:
-        """What ``read`` makes of the answers to one request.
+        """The result of ``read`` on the answers to one request.
 
         A process that fails, talks nonsense or is too slow is ended, as is one whose answers are not all wanted.
         """

@@ -116,7 +116,7 @@ class Service:
     # ------------------------------------------------------------------ videos by reference
 
     async def resolve(self, ref: Ref) -> dict[str, Any]:
-        """What an engine needs to know of a video that a caller names."""
+        """The facts that an engine needs about a video that a caller names."""
         if ref.upload is not None:
             upload = self.uploads.get(ref.upload)
             return {"kind": "upload", "id": upload.id, "name": upload.name, "path": os.fspath(upload.path)}

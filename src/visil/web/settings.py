@@ -1,4 +1,4 @@
-"""What a server is told when it starts: its folders, tokens with names and roles, and the bounds it keeps to."""
+"""Settings of a server: its folders, tokens with names and roles, and the bounds it keeps to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True)
 class Token:
-    """What a caller knows, and what it may do with it."""
+    """A caller's secret, and its role."""
 
     name: str
     role: Role

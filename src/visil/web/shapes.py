@@ -82,7 +82,7 @@ class AddRequest(Asked):
 
 
 class JudgementRequest(Asked):
-    """What a person says of two videos; null takes it back."""
+    """A person's verdict on two videos; null takes it back."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -115,7 +115,7 @@ class IndexFacts(BaseModel):
 
 
 class LimitFacts(BaseModel):
-    """What may be uploaded."""
+    """The limits of uploads."""
 
     upload_bytes: int
     upload_seconds: int
@@ -170,7 +170,7 @@ class Entry(BaseModel):
 
 
 class Folder(BaseModel):
-    """What is in a folder that the server may read; without a path, which folders there are."""
+    """The content of a folder that the server may read; without a path, the folders there are."""
 
     path: str | None
     above: str | None
@@ -227,7 +227,7 @@ class Jobs(BaseModel):
 
 
 class Judgement(BaseModel):
-    """What is on record for two videos, and what was before."""
+    """The verdict on record for two videos, and the one before."""
 
     a: str
     b: str
@@ -236,7 +236,7 @@ class Judgement(BaseModel):
 
 
 class JudgementOnRecord(BaseModel):
-    """What a person said of two videos."""
+    """A person's verdict on two videos."""
 
     a: str
     b: str
@@ -272,7 +272,7 @@ class Audit(BaseModel):
 
 
 class Comparison(BaseModel):
-    """What a comparison found, as its job said, with where both videos are shown from."""
+    """The result of a comparison, as its job gave it, and where both videos are shown from."""
 
     comparison: str
     result: dict[str, Any]

@@ -81,7 +81,7 @@ class SearchOptions(Asked):
     ] = None
 
     def asked(self) -> dict[str, Any]:
-        """What an engine is told."""
+        """The values for an engine."""
         filters = {
             "verdict": self.verdict or [],
             "min_confidence": self.min_confidence,
@@ -93,7 +93,7 @@ class SearchOptions(Asked):
 
 
 class SearchQuery(SearchOptions):
-    """What stands in the address of a search."""
+    """The values in the address of a search."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
@@ -112,7 +112,7 @@ class SearchQuery(SearchOptions):
 
 
 class SearchRequest(Ref, SearchOptions):
-    """What to search for."""
+    """The video to search for."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -152,7 +152,7 @@ class Segment(Result):
 
 
 class KnownAs(BaseModel):
-    """What a hit is called in a bank."""
+    """A hit's names in a bank."""
 
     bank: str
     external_id: str | None
@@ -190,7 +190,7 @@ class QueryFacts(Result):
 
 
 class Found(Result):
-    """What a search found, the best hit first."""
+    """The hits of a search, the best first."""
 
     model_config = ConfigDict(
         extra="allow", json_schema_extra={"examples": [{"query": EXAMPLE_QUERY, "hits": [EXAMPLE_HIT]}]}
@@ -209,7 +209,7 @@ class NotFound(Result):
 
 
 class BatchFound(Result):
-    """What was found for each query, in their order."""
+    """The results for each query, in their order."""
 
     results: list[Found | NotFound]
 
@@ -245,7 +245,7 @@ class FailedFile(BaseModel):
 
 
 class Added(Result):
-    """What was added."""
+    """The outcome of an addition."""
 
     added: int
     unchanged: int

@@ -1,4 +1,4 @@
-"""What a server keeps on disk: its folder, comparisons, and jobs with their results, so that a restart forgets none."""
+"""A server's state on disk: its folder, comparisons, and jobs with their results, so that a restart forgets none."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class JobStore:
         return found[0] if found else None
 
     def after_restart(self) -> list[Job]:
-        """What to start again: additions. Everything else that was not over has failed."""
+        """The jobs to start again: additions. Everything else that was not over has failed."""
         with self._lock:
             self._db.execute(
                 "UPDATE jobs SET state = 'failed', error = 'the server was restarted', finished = ?"
@@ -224,7 +224,7 @@ class JobStore:
             )
 
     def job_of_key(self, caller: str, key: str) -> tuple[str, str] | None:
-        """What was asked for with a key, and the job; None where it is not known."""
+        """The request made with a key, and the job; None where the key is not known."""
         chosen = (caller, key, time.time() - KEYS_S)
         with self._lock:
             found = self._db.execute(
@@ -266,7 +266,7 @@ class JobStore:
         fresh.replace(self.result_file(job))
 
     def result(self, job: str) -> dict[str, Any] | None:
-        """What came of a job; None where nothing did, or it is kept no longer."""
+        """The result of a job; None where there is none, or it is kept no longer."""
         try:
             found: dict[str, Any] = json.loads(self.result_file(job).read_text("utf-8"))
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What an engine does: search, compare, find duplicates, add, export, show attention."""
+"""The tasks of an engine: search, compare, find duplicates, add, export, show attention."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Tasks:
     # ------------------------------------------------------------------ search and compare
 
     def search(self, query: dict[str, Any], k: int, wanted: Filters, tell: Teller) -> dict[str, Any]:
-        """What of the collection shares footage with a query, hits by id; a video is not a hit of itself."""
+        """Search the collection for a query, hits by id; a video is not a hit of itself."""
         features = self.features(query, tell)
         own = query["id"] if query["kind"] == "video" else None
         tell(0, None, "videos")
@@ -265,7 +265,7 @@ class Tasks:
         return {**found.to_dict(), "min_confidence": min_confidence, "lines": lines}
 
     def _lines(self, group: Group, tell: Teller) -> Iterator[dict[str, Any]]:
-        """What of the others runs along with the video to keep, so that the same moments can be shown of all."""
+        """The lines along which the others run with the video to keep, so that the same moments can be shown of all."""
         for pair in group.pairs:
             if tell.cancelled:
                 raise KeyboardInterrupt
@@ -308,7 +308,7 @@ class Tasks:
     # ------------------------------------------------------------------ attention
 
     def attention(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What attention looks at in one frame, drawn over it, into a file."""
+        """Attention in one frame, drawn over it, into a file."""
         folder = self.state / "comparisons" / request["comparison"]
         meta = json.loads((folder / "meta.json").read_text("utf-8"))
         times = meta[f"{request['side']}_times"]
@@ -321,7 +321,7 @@ class Tasks:
 
 
 def query_facts(query: dict[str, Any], features: VideoFeatures) -> dict[str, Any]:
-    """What a result says of the videos it is about."""
+    """The facts about a query, for a result."""
     duration = features.duration if features.duration is not None else float(features.ends[-1])
     return {"kind": query["kind"], "id": query["id"], "name": query["name"], "duration": duration}
 

@@ -184,7 +184,7 @@ class Uploads:
         return found
 
     def too_large(self) -> Problem:
-        """What is answered to a file that is."""
+        """The answer to a file that is too large."""
         most = self.limits.upload_bytes
         size = f"{most / 1e9:.1f} GB" if most >= 1e9 else f"{most / 1e6:.1f} MB"
         return Problem(

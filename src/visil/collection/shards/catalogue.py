@@ -57,7 +57,7 @@ class MergedOrder:
 
 
 class ShardedCatalogue:
-    """What :class:`visil.collection.catalogue.Catalogue` says of one part, of all shards together."""
+    """The answers of :class:`visil.collection.catalogue.Catalogue`, for all shards together."""
 
     def __init__(self, members: Members) -> None:
         self._members = members
@@ -93,7 +93,7 @@ class ShardedCatalogue:
     # ------------------------------------------------------------------ facts about the collection
 
     def fact(self, key: str) -> str | None:
-        """What the whole collection has settled on."""
+        """A fact about the whole collection."""
         return self._members.manifest.facts.get(key)
 
     def set_fact(self, key: str, value: str) -> None:
@@ -134,7 +134,7 @@ class ShardedCatalogue:
         return gone + self._members.local(here).catalogue.add_file(video, path, stamp, reference=reference)
 
     def _forget_elsewhere(self, path: str, but: int) -> list[str]:
-        """What other shards know of a path: it holds something else now."""
+        """Forget a path in other shards: it holds something else now."""
         gone: list[str] = []
         for place in self._members.places:
             if place != but:
@@ -142,7 +142,7 @@ class ShardedCatalogue:
         return gone
 
     def forget(self, path: str) -> list[str]:
-        """What any shard knows of a path is gone; returns the videos that no file holds since."""
+        """Forget a path in every shard; returns the videos that no file holds since."""
         return self._forget_elsewhere(path, -1)
 
     def mark_reference(self, path: str) -> None:

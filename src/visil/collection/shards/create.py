@@ -23,7 +23,7 @@ OnCopied = Callable[[int, int], None]
 """Called with videos copied, and videos in all."""
 
 FACTS = ("model", "fingerprint", "model_source", "codes")
-"""What all shards agree in."""
+"""Facts that all shards agree in."""
 
 
 def create(

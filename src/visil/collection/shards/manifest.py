@@ -40,7 +40,7 @@ class ShardEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``shards.json`` says."""
+    """The content of ``shards.json``."""
 
     shards: list[ShardEntry]
     facts: dict[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ def is_sharded(location: str | os.PathLike[str]) -> bool:
 
 
 def read(folder: Path) -> Manifest:
-    """What the folder's ``shards.json`` says; one that is missing or makes no sense is refused."""
+    """Read the folder's ``shards.json``; one that is missing or makes no sense is refused."""
     path = folder / FILE
     try:
         known: Any = json.loads(path.read_text("utf-8"))

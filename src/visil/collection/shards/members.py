@@ -1,4 +1,4 @@
-"""What a sharded collection consists of just now, and the features of all its shards as one."""
+"""The shards of a collection as they are just now, and the features of all of them as one."""
 
 from __future__ import annotations
 

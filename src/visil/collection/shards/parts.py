@@ -72,7 +72,7 @@ class ShardedParts:
 
     @property
     def manifest(self) -> Manifest:
-        """What ``shards.json`` says, as of the last :meth:`follow`."""
+        """The content of ``shards.json``, as of the last :meth:`follow`."""
         return self.members.manifest
 
     def facts(self, *, measure: bool = False) -> list[PartFacts]:

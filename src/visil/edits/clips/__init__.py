@@ -1,4 +1,4 @@
-"""What a copy may look like: picture transforms on float clips [B, T, 3, H, W] in [0, 1], and temporal index lists.
+"""Edits of clips, as copies have them: picture transforms on float clips [B, T, 3, H, W] in [0, 1].
 
 Every clip draws its own parameters from its own seed, all frames of a clip share them, and the same seed gives the
 same result whatever else is in the batch. Parameters are drawn on the CPU; the pictures stay on their device.

@@ -79,7 +79,7 @@ def noise(clips: Tensor, sigmas: Tensor, keys: Tensor) -> Tensor:
 
 
 def recompress(clips: Tensor, quality: Tensor, halve_chroma: bool = False) -> Tensor:
-    """What JPEG leaves at a quality of 1 to 100 for each clip, in whole 255ths; ``halve_chroma`` is 4:2:0."""
+    """Clips after JPEG at a quality of 1 to 100 for each, in whole 255ths; ``halve_chroma`` is 4:2:0."""
     batch, frames, _, height, width = clips.shape
     side = 16 if halve_chroma else 8
     flat = clips.reshape(batch, frames * 3, height, width)

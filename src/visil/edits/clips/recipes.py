@@ -65,7 +65,7 @@ class PaperPositive:
 
 @dataclass(frozen=True)
 class Mild:
-    """What sharing a video does to it: a little cropped, a little recoloured, compressed again."""
+    """The marks that sharing leaves on a video: a little cropped, a little recoloured, compressed again."""
 
     crop_side: Range = (0.85, 1.0)
     brightness: Range = (0.85, 1.15)
@@ -141,7 +141,7 @@ class Heavy:
     exponent: Range = (0.4, 2.5)
     dark: float = 0.05
     darkness: Range = (0.08, 0.35)
-    """What is left of the light."""
+    """The remaining part of the light."""
     negative: float = 0.04
     sides: float = 0.08
     """Probability of a band across the middle with blurred sides."""

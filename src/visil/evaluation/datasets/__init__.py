@@ -32,7 +32,7 @@ DATASETS: dict[str, Reader] = {
     "vcsl": read_vcsl,
     "dvsc-2023": read_dvsc,
 }
-"""What reads the annotation of each benchmark, and the list of ids or pairs that some have beside it."""
+"""The function that reads each benchmark's annotation, and the list of ids or pairs that some have beside it."""
 
 LISTS = frozenset({"fivr-200k", "fivr-5k", "vcdb", "svd", "vcsl", "dvsc-2023"})
 """Benchmarks that such a list means something for."""

@@ -41,7 +41,7 @@ class QuerySet:
     excluded: frozenset[str]
 
     def relevant(self, clean: bool) -> frozenset[str]:
-        """What is to be found."""
+        """The videos to be found."""
         found = frozenset(video for video, label in self.labels.items() if label in POSITIVE)
         return found - self.excluded if clean else found
 

@@ -56,7 +56,7 @@ class Fivr:
         return self.database - {query}
 
     def relevant(self, query: str, task: str) -> frozenset[str]:
-        """What is to be found for a query, the query itself among it where its labels say so."""
+        """The videos to be found for a query, the query itself among it where its labels say so."""
         own = self.labels.get(query, {})
         labelled = frozenset().union(*(own.get(label, frozenset()) for label in TASKS[task]))
         return labelled & self.database

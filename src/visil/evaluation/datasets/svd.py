@@ -41,7 +41,7 @@ class Svd:
         return self.unlabelled.union(*self.labels.values())
 
     def candidates(self, query: str) -> frozenset[str]:
-        """What is labelled for a query, and the unlabelled videos."""
+        """The videos labelled for a query, and the unlabelled ones."""
         return self.unlabelled.union(self.labels[query])
 
     def evaluate(

@@ -25,7 +25,7 @@ BATCH_STEP = 8
 
 
 class Backbone(Protocol):
-    """What a backbone must do; a torch module besides."""
+    """Interface of a backbone, which is a torch module besides."""
 
     channels: tuple[int, ...]
     """Channels of each stage, shallow to deep."""

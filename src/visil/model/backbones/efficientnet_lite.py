@@ -158,6 +158,6 @@ def _round_channels(channels: float, divisor: int = 8) -> int:
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """What TensorFlow adds before and after an axis, so that the output is ceil(size / stride)."""
+    """Padding that TensorFlow adds before and after an axis, so that the output is ceil(size / stride)."""
     total = max((ceil(size / stride) - 1) * stride + kernel - size, 0)
     return total // 2, total - total // 2

@@ -25,7 +25,7 @@ from visil.model.backbones.efficientnet_lite import same_padding
 from visil.model.backbones.weights import load_into, read_checkpoint
 
 FILE = "rgb_imagenet.pt"
-"""What the converted checkpoint (ImageNet, then Kinetics) is usually called."""
+"""Usual name of the converted checkpoint (ImageNet, then Kinetics)."""
 
 STRIDE = 8
 """Frames for each feature."""
@@ -157,7 +157,7 @@ def max_pool(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
 
 
 def same_pads(x: Tensor, kernel: Triple, stride: Triple) -> list[int]:
-    """What TensorFlow's "SAME" adds to [..., T, H, W], more behind than before; last axis first, as ``F.pad`` wants."""
+    """Padding of TensorFlow's "SAME" for [..., T, H, W], more behind than before; last axis first, for ``F.pad``."""
     pads: list[int] = []
     for size, length, step in zip(reversed(x.shape[-3:]), reversed(kernel), reversed(stride), strict=True):
         pads += same_padding(size, length, step)

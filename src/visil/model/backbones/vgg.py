@@ -16,7 +16,7 @@ from visil.model.backbones.resnet import MEAN, STD
 from visil.model.backbones.weights import load_into, read_checkpoint
 
 FILE = "vgg16-397923af.pth"
-"""What torchvision's weights are called."""
+"""Name of torchvision's file of weights."""
 
 BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Widths of the convolutions, a pooling between one block and the next."""

@@ -118,7 +118,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Tensor]:
 
 
 def read_tensors(path: str | os.PathLike[str]) -> dict[str, object]:
-    """What a checkpoint file holds, read without running anything that is in it."""
+    """The content of a checkpoint file, read without running anything that is in it."""
     path = Path(path)
     if path.is_dir():
         raise ModelError(f"{path}: is a folder, not a weights file")

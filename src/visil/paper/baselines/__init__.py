@@ -1,1 +1,1 @@
-"""What the paper compares with, one method a file; each works from plain vectors and counts."""
+"""The systems that the paper compares with, one a file; each works from plain vectors and counts."""

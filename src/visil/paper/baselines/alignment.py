@@ -1,4 +1,4 @@
-"""What the systems on the frame-to-frame matrix share: S_f of ViSiL_f in, the frames that match and a score out."""
+"""The base of the systems on the frame-to-frame matrix: S_f of ViSiL_f in, the frames that match and a score out."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class MatrixSystem(PlacedSystem):
         return self.path(matrix).score
 
     def nothing(self, matrix: Floats) -> Alignment:
-        """What is said where no pair of frames passes the threshold: not above 0, but still ranks."""
+        """The score where no pair of frames passes the threshold: not above 0, but it still ranks."""
         return Alignment(np.empty((0, 2), np.int64), float(matrix.max()) - self.threshold)
 
 

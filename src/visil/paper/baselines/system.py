@@ -1,4 +1,4 @@
-"""What every compared system is: features of a video in, a description of it, and scores between descriptions.
+"""The interface of a compared system: features of a video in, a description of it, and scores between descriptions.
 
 A table is a list of names (:mod:`visil.paper.tables`); each name is one of these, and ``visil evaluate``'s scoring
 (:mod:`visil.evaluation.scoring`) runs it.
@@ -46,7 +46,7 @@ class ComparedSystem(ABC, Generic[Description]):
 
     @property
     def formula(self) -> Formula | None:
-        """What is computed from two descriptions, where these are region vectors."""
+        """The formula for two descriptions, where these are region vectors."""
         return None
 
     @property
@@ -66,7 +66,7 @@ class ComparedSystem(ABC, Generic[Description]):
 
     @abstractmethod
     def describe(self, video: VideoFeatures) -> Description:
-        """What is kept of a video: made once, compared often."""
+        """The description of a video: made once, compared often."""
 
     @abstractmethod
     def scores(self, query: Description, targets: Sequence[Description]) -> ScoreArray:
@@ -78,7 +78,7 @@ class Keepable(Protocol):
     """A system whose lessons are long enough to be kept."""
 
     def learned(self) -> dict[str, Tensor]:
-        """What it has learned."""
+        """Its learned tensors."""
 
     def restore(self, learned: dict[str, Tensor]) -> None:
         """As if it had just learned this."""

@@ -64,7 +64,7 @@ class SnippetEmbedding(Protocol):
     """Snippets to vectors, as :class:`visil.training.embedding.SnippetEmbedder` does."""
 
     def pictures(self, snippet: Snippet) -> Tensor | None:
-        """What has to be read first."""
+        """The pictures that have to be read first."""
 
     def __call__(self, snippets: Sequence[Snippet], pictures: Sequence[Tensor | None]) -> list[Tensor]:
         """Vectors [T, R, C] of each snippet."""

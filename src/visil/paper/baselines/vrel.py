@@ -101,7 +101,7 @@ class VReL(ComparedSystem[Tensor]):
 
     @torch.inference_mode()
     def describe(self, video: VideoFeatures) -> Tensor:
-        """What the first LSTM makes of the frames: [T, width]."""
+        """The output of the first LSTM for the frames, [T, width]."""
         return self._network().read([thinned(checked(video)).flatten(1).float()])[0]
 
     @torch.inference_mode()
@@ -210,7 +210,7 @@ class MatchCell(nn.Module):
 
 
 def label(length: int, segment: tuple[int, int] | None) -> Tensor:
-    """What the four probabilities of each step should be, [length, 4], for a segment (first, last), or none."""
+    """The targets of the four probabilities of each step, [length, 4], for a segment (first, last), or none."""
     wanted = torch.zeros(length, 4)
     wanted[:, OUTSIDE] = 1
     if segment is not None:
