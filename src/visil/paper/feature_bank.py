@@ -160,7 +160,7 @@ class FeatureBank:
         return VideoFeatures(vectors, found.timestamps, None, found.path, found.blank)
 
     def layer(self, kind: str) -> Whitening:
-        """The layer that turns a kind without ``+pca`` or ``+reduced`` into one with it; fitted to the learning videos."""
+        """Turns a kind without ``+pca`` or ``+reduced`` into one with it; fitted to the learning videos."""
         base, suffix = split_kind(kind)
         if kind not in self._fitted:
             self._fitted[kind] = fitted(self._pca(base), WIDTHS.get(base), whiten=SUFFIXES[suffix])
