@@ -64,7 +64,10 @@ class SamplingKind(StrEnum):
 
 def add(
     index: Annotated[
-        str, typer.Argument(metavar="INDEX", help="The collection's folder or URL; made where it is not.")
+        str,
+        typer.Argument(
+            metavar="INDEX", help="The collection's folder or URL; a new one is made if there is none."
+        ),
     ],
     paths: Annotated[
         list[str] | None,
@@ -105,18 +108,18 @@ def add(
     sampling: Annotated[
         SamplingKind,
         typer.Option(
-            help="What is looked at: one frame a second, or the key frame nearest to each second, many times faster."
+            help="Frames to embed: one a second, or the key frame nearest to each second, many times faster."
         ),
     ] = SamplingKind.even,
     decoder: Annotated[
         DecoderKind,
-        typer.Option(envvar="VISIL_DECODER", help="Who decodes: cpu, nvdec (a GPU) or auto."),
+        typer.Option(envvar="VISIL_DECODER", help="The decoder: cpu, nvdec (a GPU) or auto."),
     ] = DecoderKind.cpu,
     embedding: Annotated[
         EmbeddingKind | None,
         typer.Option(
             envvar="VISIL_EMBEDDING",
-            help="What a processor embeds in: fp32, bf16 or auto, the faster one; auto if not given.",
+            help="Arithmetic to embed in on a processor: fp32, bf16 or auto, the faster one; auto if not given.",
         ),
     ] = None,
     ray: RayAddress = None,

@@ -34,23 +34,25 @@ def apply(
     plan: Annotated[
         Path | None,
         typer.Argument(
-            metavar="PLAN", help="What `visil duplicates --plan` or --json wrote, and you reviewed."
+            metavar="PLAN", help="The file of `visil duplicates --plan` or --json, which you reviewed."
         ),
     ] = None,
     how: Annotated[
         HowName,
         typer.Option(
-            help="What becomes of files that the plan drops: into the trash, into another folder, or a link to the "
+            help="How files go that the plan drops: into the trash, into another folder, or a link to the "
             "file that holds their footage."
         ),
     ] = HowName.trash,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="Where --how move moves files.")
+        Path | None, typer.Option("--to", metavar="FOLDER", help="The folder for --how move.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without this, only say what would be done.")
+    ] = False,
     undo_log: Annotated[
         Path | None,
-        typer.Option("--undo-log", metavar="FILE", help="What it is undone from; PLAN.undo if not given."),
+        typer.Option("--undo-log", metavar="FILE", help="The log to undo it from; PLAN.undo if not given."),
     ] = None,
     undo: Annotated[
         Path | None,

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def bench(
     only: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SECTION...", help="Parts of sections' names, or steps of --end-to-end; all."),
+        typer.Argument(
+            metavar="SECTION...", help="Parts of names of sections, or steps of --end-to-end; by default all."
+        ),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or gpu alone; both where there are both.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="JSON on standard output.")] = False,
@@ -26,7 +28,7 @@ def bench(
         Path | None, typer.Option("--out", metavar="FILE", help="Keep the result as JSON.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="A picture of it: time of a pair, speeds.")
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the result: time of a pair, speeds.")
     ] = None,
     end_to_end: Annotated[
         Path | None,
@@ -39,7 +41,7 @@ def bench(
     ] = None,
     workers: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="With --end-to-end: so many workers instead; again for more."),
+        typer.Option(min=1, help="With --end-to-end: a number of workers to try; may be repeated."),
     ] = None,
     show: Annotated[
         Path | None,

@@ -81,7 +81,7 @@ def prune(
         ),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without, only say what would be forgotten.")
+        bool, typer.Option("--yes", help="Do it; without this, only say what would be forgotten.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -18,7 +18,7 @@ def config(
     context: typer.Context,
     index: Annotated[
         str | None,
-        typer.Argument(metavar="INDEX", help="A collection: what a file beside it says counts, too."),
+        typer.Argument(metavar="INDEX", help="A collection, whose own file counts as well."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def duplicates(
     index: Location,
     min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out pairs that are less sure.")
+        float, typer.Option(min=0.0, max=1.0, help="Leave out pairs of lower confidence.")
     ] = 0.5,
     references: Annotated[
         bool, typer.Option("--references", help="Compare new files with reference folders only.")

@@ -19,7 +19,7 @@ Include = Annotated[
     typer.Option(
         "--include",
         metavar="PATTERN",
-        help="Take only files that a pattern names, as in .gitignore files; again for more.",
+        help="Take only files that a pattern names, as in .gitignore files; may be repeated.",
     ),
 ]
 Exclude = Annotated[
@@ -27,7 +27,7 @@ Exclude = Annotated[
     typer.Option(
         "--exclude",
         metavar="PATTERN",
-        help="Take no files that a pattern names, as in .gitignore files, and enter no such folder; again for more.",
+        help="Take no files that a pattern names, as in .gitignore files, and enter no such folder; may be repeated.",
     ),
 ]
 MinSize = Annotated[

@@ -74,7 +74,7 @@ def import_official(
 def export(
     folder: Annotated[Path, typer.Argument(help="Where to write the model.")],
     model: Annotated[
-        str | None, typer.Option("--model", metavar="MODEL", help="Which; the default model if not given.")
+        str | None, typer.Option("--model", metavar="MODEL", help="The model; the default one if not given.")
     ] = None,
     onnx: Annotated[
         bool, typer.Option("--onnx", help="As ONNX graphs that run without torch: docs/onnx.md.")

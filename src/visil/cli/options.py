@@ -49,7 +49,7 @@ class CodesName(StrEnum):
 
 Verdicts = Annotated[
     list[VerdictName] | None,
-    typer.Option("--verdict", help="Only what is called that; again for more."),
+    typer.Option("--verdict", help="Only hits of this verdict; may be repeated."),
 ]
 
 Exports = Annotated[
@@ -57,7 +57,7 @@ Exports = Annotated[
     typer.Option(
         "--export",
         metavar="FILE",
-        help="Write what was found as .jsonl, .csv (a row a stretch), .edl, .otio or .srt; again for more.",
+        help="Write the result as .jsonl, .csv (a row a stretch), .edl, .otio or .srt; may be repeated.",
     ),
 ]
 
@@ -81,7 +81,7 @@ Precision = Annotated[
         "--precision",
         metavar="PRECISION",
         envvar=PRECISION_VARIABLE,
-        help="What videos are compared in: auto, fp32, bf16 or int8 on a CPU, auto, fp32, fp16, bf16 or fp8 on a GPU; "
+        help="Arithmetic to compare in: auto, fp32, bf16 or int8 on a CPU, auto, fp32, fp16, bf16 or fp8 on a GPU; "
         "fp32 on a CPU and fp16 on a GPU if not given.",
     ),
 ]

@@ -58,7 +58,7 @@ def search(
         ),
     ] = None,
     min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out hits that are less sure.")
+        float, typer.Option(min=0.0, max=1.0, help="Leave out hits of lower confidence.")
     ] = 0.0,
     verdict: Verdicts = None,
     refine: Annotated[

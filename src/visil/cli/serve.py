@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def serve(
     index: Annotated[
-        Path, typer.Argument(metavar="INDEX", help="The collection's folder; made where it is not.")
+        Path,
+        typer.Argument(metavar="INDEX", help="The collection's folder; a new one is made if there is none."),
     ],
     host: Annotated[
         str, typer.Option(help="Address to listen on; any other than this machine's own needs a token.")
@@ -28,13 +29,15 @@ def serve(
         typer.Option(
             "--root",
             metavar="DIR",
-            help="Folder whose files may be added and searched for by path, again for more; "
+            help="Folder whose files may be added and searched for by path, may be repeated; "
             "by default the one that INDEX lies in.",
         ),
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(envvar="VISIL_TOKEN", help="What callers must know; made where one is needed."),
+        typer.Option(
+            envvar="VISIL_TOKEN", help="The token that callers must know; made where one is needed."
+        ),
     ] = None,
     token_file: Annotated[
         Path | None,
@@ -50,7 +53,7 @@ def serve(
         typer.Option(
             "--proxy-headers",
             metavar="ADDRESS",
-            help="Believe a proxy at this address, or in this network, who asks (X-Forwarded-For); again for more.",
+            help="Believe a proxy at this address or in this network on who asks (X-Forwarded-For); may be repeated.",
         ),
     ] = None,
     webhook_host: Annotated[
@@ -58,7 +61,7 @@ def serve(
         typer.Option(
             "--webhook-host",
             metavar="HOST",
-            help="A host, or HOST:PORT, that callers may have told when a job is over; again for more.",
+            help="A host, or HOST:PORT, that may be sent a message when a job is over; may be repeated.",
         ),
     ] = None,
     access_log: Annotated[

@@ -36,7 +36,7 @@ def create(
         typer.Option("--from", metavar="OLD", help="An ordinary collection to take the videos of; it stays."),
     ] = None,
     codes: Annotated[
-        CodesName | None, typer.Option(help="What features are kept as, as for `visil add`.")
+        CodesName | None, typer.Option(help="How features are kept, as for `visil add`.")
     ] = None,
 ) -> None:
     """A new sharded collection, empty or with all that another one knows; nothing is embedded again."""

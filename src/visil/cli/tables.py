@@ -30,7 +30,7 @@ def tables(
             help="table-2 to table-10, figure-1, figure-4 to figure-7, systems, pr-curves, …; all.",
         ),
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="What there is.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the tables and figures.")] = False,
     videos: Annotated[
         Path | None,
         typer.Option(
@@ -56,11 +56,14 @@ def tables(
     training_annotations: Annotated[
         Path | None,
         typer.Option(
-            "--training-annotations", metavar="FILE", help="Which stretches of them show the same: VCDB's."
+            "--training-annotations",
+            metavar="FILE",
+            help="Annotation of stretches that show the same: VCDB's.",
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where results go, and what is kept for the next.")
+        Path,
+        typer.Option("--out", metavar="FOLDER", help="Folder of results, and of work kept for the next run."),
     ] = Path("tables"),
     systems: Annotated[
         list[str] | None,
@@ -83,7 +86,9 @@ def tables(
     ] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A toy: what learns is trained for minutes; the table says so."),
+        typer.Option(
+            "--quick", help="A toy: systems that learn are trained for minutes, and the table says so."
+        ),
     ] = False,
     backbone: Annotated[
         str | None,

@@ -45,13 +45,15 @@ def train(
     ] = None,
     annotations: Annotated[
         Path | None,
-        typer.Option("--annotations", metavar="FILE", help="Which stretches of them show the same."),
+        typer.Option("--annotations", metavar="FILE", help="Annotation of stretches that show the same."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the model goes.")] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="MODEL", help="What to start from.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="The model to start from.")
+    ] = None,
     teacher: Annotated[
         str | None,
-        typer.Option("--teacher", metavar="MODEL", help="Whom a student learns from (recipes dns-…)."),
+        typer.Option("--teacher", metavar="MODEL", help="The teacher of a student (recipes dns-…)."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     triplets: Annotated[

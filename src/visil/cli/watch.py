@@ -36,7 +36,10 @@ TICK_MS = 500
 
 def watch(
     index: Annotated[
-        str, typer.Argument(metavar="INDEX", help="The collection's folder or URL; made where it is not.")
+        str,
+        typer.Argument(
+            metavar="INDEX", help="The collection's folder or URL; a new one is made if there is none."
+        ),
     ],
     folders: Annotated[
         list[Path], typer.Argument(metavar="FOLDER...", help="Folders to watch, and those in them.")
@@ -53,13 +56,13 @@ def watch(
     ] = "5s",
     k: Annotated[int, typer.Option("-k", min=1, help="Matches of each file, at the most.")] = 10,
     min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out matches that are less sure.")
+        float, typer.Option(min=0.0, max=1.0, help="Leave out matches of lower confidence.")
     ] = 0.5,
     verdict: Verdicts = None,
     poll: Annotated[
         bool,
         typer.Option(
-            "--poll", help="Look again and again: for network drives, which send no word of changes."
+            "--poll", help="Look at regular times, for network drives, which do not report changes."
         ),
     ] = False,
     device: Device = None,
