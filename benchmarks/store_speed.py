@@ -30,7 +30,7 @@ import visil
 from shared.results import keep
 from visil.collection import Index
 from visil.collection.part import Part
-from visil.collection.remote_objects import Objects
+from visil.collection.remote.objects import Objects
 
 URL = "s3://bench/collection.visil"
 

@@ -19,7 +19,7 @@ from posix_names import MODULES, NAMES, unguarded
 from synthetic import moving_scene, write_video
 from visil.collection.feature_writer import CLOSED_S, clear_parts
 from visil.collection.lock import exclusive, shared_or_alone
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.errors import UsageError
 from visil.files import delete_unless_in_use
 

@@ -7,7 +7,7 @@ from visil.collection.candidates import CandidateIndex
 from visil.collection.first_look import FirstLook
 from visil.collection.part import Part
 from visil.collection.parts import SinglePart
-from visil.collection.remote_storage import RemoteStorage
+from visil.collection.remote.storage import RemoteStorage
 from visil.collection.shards.parts import ShardedParts
 
 

@@ -19,8 +19,8 @@ from collection.stored import features, fill, identity, put
 from visil.collection import Index
 from visil.collection.background import middle_frame
 from visil.collection.ranged import RangedFeatures
-from visil.collection.remote_cache import LocalCache, cache_limit
-from visil.collection.remote_features import RemoteFeatures
+from visil.collection.remote.cache import LocalCache, cache_limit
+from visil.collection.remote.features import RemoteFeatures
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, UsageError
@@ -180,7 +180,7 @@ def test_a_search_reads_its_candidates_and_glimpses_at_the_rest(
     index: Index, read: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("visil.collection.queries.CANDIDATES", 4)
-    monkeypatch.setattr("visil.collection.remote_features.SMALL", 0)
+    monkeypatch.setattr("visil.collection.remote.features.SMALL", 0)
     query = features(int(identity("video 7")[:6], 16))
     assert index.search(query, 1)[0].id == identity("video 7")
     whole = 1032 + 5 * (7168 + 9)
@@ -264,7 +264,7 @@ def test_a_missing_object_costs_one_video(index: Index, caplog: pytest.LogCaptur
 def test_what_nothing_names_is_swept_when_it_is_old(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     remote(index).objects.create("features/ab/abcd-0000.safetensors", b"left over")
     assert index.verify() == []  # somebody may be about to name it
-    monkeypatch.setattr("visil.collection.remote_storage.GRACE_S", -1.0)
+    monkeypatch.setattr("visil.collection.remote.storage.GRACE_S", -1.0)
     assert [p.what for p in index.verify(repair=True)] == ["features/ab/abcd-0000.safetensors"]
     assert index.verify() == []
 

@@ -23,8 +23,8 @@ from visil.collection import Index  # noqa: E402
 from visil.collection.catalogue import Catalogue, NewVideo  # noqa: E402
 from visil.collection.database import Database  # noqa: E402
 from visil.collection.identity import Stamp  # noqa: E402
-from visil.collection.remote_merge import memory, merged  # noqa: E402
-from visil.collection.remote_objects import Objects, StoreError  # noqa: E402
+from visil.collection.remote.merge import memory, merged  # noqa: E402
+from visil.collection.remote.objects import Objects, StoreError  # noqa: E402
 from visil.collection.storage import FolderStorage  # noqa: E402
 from visil.compare.visil import ViSiL  # noqa: E402
 from visil.errors import IndexFolderError, UsageError  # noqa: E402

@@ -17,7 +17,7 @@ from collection.inside import part, remote
 from collection.stored import features, fill, identity, put
 from synthetic import write_video
 from visil.collection import Index
-from visil.collection.remote_objects import Objects, Patience, StoreError
+from visil.collection.remote.objects import Objects, Patience, StoreError
 from visil.compare.visil import ViSiL
 
 URL = "s3://bucket/some/all.visil"

@@ -13,7 +13,7 @@ from PIL import Image
 from visil.errors import UsageError
 from visil.web.problems import Problem
 from visil.web.roots import Roots
-from visil.web.routes_session import contents
+from visil.web.routes.session import contents
 
 from .conftest import Running, is_problem
 

@@ -63,7 +63,7 @@ class Setting:
 
 def places(index: str | None) -> list[Place]:
     """Files that may say something about a command on this collection, the one that comes first first."""
-    from visil.collection.remote_objects import is_url
+    from visil.collection.remote.objects import is_url
 
     chosen = os.environ.get(VARIABLE)
     if chosen == "":

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from visil.cluster.ray_session import Cluster, ClusterError
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.errors import VisilError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.collection.presence import look
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.collection.trash import to_trash
 from visil.errors import UsageError, VideoError, VisilError, os_reason, printable
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from visil.collection.catalogue import Catalogue, ListedFailure
 from visil.collection.database import FileDatabase
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.collection.shards import manifest as manifests
 from visil.collection.storage import CATALOGUE
 from visil.errors import UsageError, printable

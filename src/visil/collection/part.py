@@ -16,8 +16,8 @@ from visil.collection.candidates import NEIGHBOURS, Probes
 from visil.collection.first_look import FILE, FirstLook, clear_first_look
 from visil.collection.model import CollectionModel, load
 from visil.collection.recent_features import RecentFeatures
-from visil.collection.remote_objects import is_url
-from visil.collection.remote_storage import RemoteStorage
+from visil.collection.remote.objects import is_url
+from visil.collection.remote.storage import RemoteStorage
 from visil.collection.search import best_of, compared, hit_of, rank
 from visil.collection.shards.manifest import is_sharded
 from visil.collection.state import PartFacts, Problem

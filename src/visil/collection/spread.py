@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import torch
 
 from visil.collection.database import none_open
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.errors import IndexFolderError, VisilError
 from visil.heap import keep_heap
 from visil.prefetch import in_order

@@ -1,4 +1,4 @@
-"""Where the bytes of one part of a collection lie: in a folder here, or on a store (`remote_storage`).
+"""The place where one part of a collection lies: a folder, or a store (:mod:`visil.collection.remote.storage`).
 
 In a folder, ``catalogue.sqlite`` says what is there and ``features/`` holds one file a video; ``frames*``, for
 candidates, and ``first-look*``, the signs of all vectors, are caches.

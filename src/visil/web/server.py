@@ -17,16 +17,9 @@ from visil.web import (
     monitoring,
     openapi,
     problems,
-    routes_banks,
-    routes_jobs,
-    routes_library,
-    routes_matches,
-    routes_review,
-    routes_session,
-    routes_videos,
-    routes_work,
 )
 from visil.web.guard import Guard
+from visil.web.routes import banks, jobs, library, matches, review, session, videos, work
 from visil.web.service import Service
 from visil.web.settings import Settings
 
@@ -114,8 +107,7 @@ def make_app(service: Service) -> ASGIApp:
     )
     problems.install(app)
     openapi.install(app, bool(service.settings.tokens))
-    parts = (routes_session, routes_videos, routes_work, routes_jobs, routes_library, routes_matches)
-    for part in (*parts, routes_review, routes_banks):
+    for part in (session, videos, work, jobs, library, matches, review, banks):
         app.include_router(part.routes(service))
 
     app.include_router(monitoring.routes(service))

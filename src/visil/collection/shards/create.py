@@ -11,7 +11,7 @@ import numpy as np
 
 from visil.collection.entries import failures, put_failures
 from visil.collection.part import Part
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.collection.shards import manifest as manifests
 from visil.collection.shards.manifest import MOST, Manifest, ShardEntry, home
 from visil.collection.shards.members import check_alike

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from visil.collection.lock import shared_or_alone
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.errors import IndexFolderError, UsageError, os_reason
 from visil.files import replacing
 

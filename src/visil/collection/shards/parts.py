@@ -20,7 +20,7 @@ from visil.collection.candidates import NEIGHBOURS, Probes
 from visil.collection.connection import Connect, Connection, LocalConnection
 from visil.collection.lock import can_write
 from visil.collection.model import CollectionModel
-from visil.collection.remote_objects import is_url
+from visil.collection.remote.objects import is_url
 from visil.collection.shards import manifest as manifests
 from visil.collection.shards.catalogue import ShardedCatalogue
 from visil.collection.shards.manifest import MOST, Manifest

@@ -2,7 +2,7 @@
 
 ``catalogue/0000000042`` is the 42nd state. Readers take the highest. A writer works on its own copy in memory and
 writes the next number, which the store refuses where somebody else was first; then it brings its changes into theirs
-(:mod:`visil.collection.remote_merge`) and tries the number after that. A process that is killed leaves the last
+(:mod:`visil.collection.remote.merge`) and tries the number after that. A process that is killed leaves the last
 whole state.
 """
 
@@ -20,9 +20,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from visil.collection.database import Database
-from visil.collection.remote_cache import LocalCache
-from visil.collection.remote_merge import memory, merged
-from visil.collection.remote_objects import Objects, StoreError
+from visil.collection.remote.cache import LocalCache
+from visil.collection.remote.merge import memory, merged
+from visil.collection.remote.objects import Objects, StoreError
 from visil.errors import IndexFolderError
 
 logger = logging.getLogger("visil")

@@ -18,12 +18,12 @@ from visil.errors import printable
 from visil.web import shapes
 from visil.web import shapes_search as searching
 from visil.web.banks import NoBank
-from visil.web.job_starter import JobStarter, Key, Webhook
 from visil.web.jobs import as_dict
-from visil.web.multipart import FormFile
 from visil.web.problems import RESPONSES, Problem
 from visil.web.results import with_videos
-from visil.web.routes_banks import no_bank
+from visil.web.routes.banks import no_bank
+from visil.web.routes.job_starter import JobStarter, Key, Webhook
+from visil.web.routes.multipart import FormFile
 from visil.web.service import Service, caller
 from visil.web.state import Job
 from visil.web.uploads import Uploaded, clean_name

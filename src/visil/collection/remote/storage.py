@@ -1,8 +1,8 @@
 """A part of a collection on an fsspec store: the catalogue as whole states, features as objects, and a cache here.
 
-Below its URL lie ``visil.json`` (that it is one), ``catalogue/`` (:mod:`visil.collection.remote_catalogue`) and
-``features/`` (:mod:`visil.collection.remote_features`); ``candidates/`` holds copies of the candidate cache
-(:mod:`visil.collection.remote_candidates`).
+Below its URL lie ``visil.json`` (that it is one), ``catalogue/`` (:mod:`visil.collection.remote.catalogue`) and
+``features/`` (:mod:`visil.collection.remote.features`); ``candidates/`` holds copies of the candidate cache
+(:mod:`visil.collection.remote.candidates`).
 
 What ``add``, ``remove``, ``judge`` and ``verify`` change is on the store when they return, and every 30 seconds while
 they work.
@@ -20,11 +20,11 @@ from pathlib import Path
 from visil.collection.candidate_cache import LeftOut
 from visil.collection.catalogue import Catalogue
 from visil.collection.lock import can_write
-from visil.collection.remote_cache import LocalCache
-from visil.collection.remote_candidates import SharedCandidates
-from visil.collection.remote_catalogue import MARKER, SnapshotDatabase, Snapshots
-from visil.collection.remote_features import RemoteFeatures
-from visil.collection.remote_objects import Objects
+from visil.collection.remote.cache import LocalCache
+from visil.collection.remote.candidates import SharedCandidates
+from visil.collection.remote.catalogue import MARKER, SnapshotDatabase, Snapshots
+from visil.collection.remote.features import RemoteFeatures
+from visil.collection.remote.objects import Objects
 from visil.collection.store import PartFeatures
 from visil.errors import IndexFolderError
 from visil.files import cache_folder

@@ -16,8 +16,8 @@ from visil.web.pictures import picture_size
 from visil.web.problems import RESPONSES, Problem
 from visil.web.ranges import send_file
 from visil.web.results import REPORT, SIDES, KeptMatch, with_addresses
-from visil.web.routes_review import REPORT_POLICY
-from visil.web.routes_videos import FILE, JPEG, At, FilePath, FilesByPath, Tag, Width, picture
+from visil.web.routes.review import REPORT_POLICY
+from visil.web.routes.videos import FILE, JPEG, At, FilePath, FilesByPath, Tag, Width, picture
 from visil.web.sandbox import Decoder
 from visil.web.service import Service, caller
 from visil.web.state import SAVED

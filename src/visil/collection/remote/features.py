@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from visil.collection.feature_writer import FeatureCopy, FeatureWriter, clear_parts
 from visil.collection.identity import Stamp
-from visil.collection.remote_cache import LocalCache
-from visil.collection.remote_catalogue import Placed, SnapshotDatabase
-from visil.collection.remote_objects import Answer, Objects
+from visil.collection.remote.cache import LocalCache
+from visil.collection.remote.catalogue import Placed, SnapshotDatabase
+from visil.collection.remote.objects import Answer, Objects
 from visil.collection.store import PartFeatures, features_in
 from visil.errors import IndexFolderError
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from visil.collection.candidate_cache import LOCK
 from visil.collection.lock import exclusive
-from visil.collection.remote_features import PART
-from visil.collection.remote_objects import Objects, StoreError
+from visil.collection.remote.features import PART
+from visil.collection.remote.objects import Objects, StoreError
 from visil.errors import IndexFolderError
 
 logger = logging.getLogger("visil")

@@ -1,0 +1,1 @@
+"""A collection on an object store, such as S3."""
