@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 
 from visil.client import Client
-from visil.demo import photograph, render_scene, write_video
+from visil.demo import photograph, render_scene
+from visil.video.writer import write_video
 
 NOTE = """
 import contextlib, os, sys, threading

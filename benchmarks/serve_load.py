@@ -36,7 +36,8 @@ import visil
 from shared.results import keep
 from shared.stored_videos import store_video
 from visil.client import Client, ServerError
-from visil.demo import photograph, render_scene, write_video
+from visil.demo import photograph, render_scene
+from visil.video.writer import write_video
 
 FRAMES = 100
 SHOTS = 8

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from visil.collection.extraction_work import ByKind, Settled
 from visil.collection.feature_writer import FeatureWriter
-from visil.collection.recipe import ByKind, Settled
 from visil.collection.store import FeatureStore
 from visil.errors import IndexFolderError, VideoError
 from visil.model.features import VideoFeatures
@@ -99,10 +99,10 @@ class Toys:
 
 @dataclass
 class ToyWork:
-    """:class:`visil.collection.recipe.Work` that keeps its features in a folder."""
+    """:class:`visil.collection.extraction_work.Work` that keeps its features in a folder."""
 
     folder: Path
-    recipe: Toys = field(default_factory=lambda: Toys(Means()))
+    method: Toys = field(default_factory=lambda: Toys(Means()))
     kept: dict[str, int] = field(default_factory=dict)
     """The process that read each video."""
     failed: dict[str, str] = field(default_factory=dict)

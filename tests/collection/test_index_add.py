@@ -408,7 +408,7 @@ def test_what_was_not_the_files_fault_is_tried_again(
 
     film = videos / "copies" / "cat.mp4"
     with monkeypatch.context() as patch:
-        patch.setattr(local_engine.AddRecipe, "read", surprised)
+        patch.setattr(local_engine.AddMethod, "read", surprised)
         ((_, reason),) = empty.add(film).failed
     assert reason == "could not be read (ZeroDivisionError: a bug)"
     assert empty.add(film).added == 1

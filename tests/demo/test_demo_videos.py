@@ -15,18 +15,8 @@ from numpy.typing import NDArray
 pytest.importorskip("skimage")
 
 from synthetic import difference, same_frames
-from visil.demo import (
-    Edit,
-    border,
-    crop,
-    cut,
-    edited,
-    make_pair,
-    photograph,
-    photographs,
-    render_scene,
-    scenes,
-)
+from visil.demo import make_pair, photograph, photographs, render_scene, scenes
+from visil.edits.frames import Edit, border, crop, cut, edited
 from visil.errors import UsageError
 from visil.video import Image, frames_at, probe
 

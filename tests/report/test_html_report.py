@@ -17,12 +17,13 @@ from PIL import Image as pillow
 from collection.inside import part
 from html_page import Page
 from visil.collection import Duplicates, Group, Index, Pair, Video
-from visil.demo import photograph, render_scene, write_video
+from visil.demo import photograph, render_scene
 from visil.errors import UsageError
 from visil.matching.localize import Segment
 from visil.report import html
 from visil.report.pair import moments, percent
 from visil.report.tables import write_csv
+from visil.video.writer import write_video
 
 NAMES = (
     "plain.mp4",

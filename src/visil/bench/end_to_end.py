@@ -29,9 +29,9 @@ import torch
 from visil.bench.results import machine
 from visil.collection.discover import discover
 from visil.collection.extraction import extract
+from visil.collection.extraction_work import ByKind
 from visil.collection.feature_writer import FeatureWriter
-from visil.collection.local_engine import AddRecipe, decode_here, largest_first
-from visil.collection.recipe import ByKind
+from visil.collection.local_engine import AddMethod, decode_here, largest_first
 from visil.errors import FileError, UsageError, VideoError, VisilError
 from visil.ours import be_ours
 from visil.processes import NEUTRAL, environment, python
@@ -234,7 +234,7 @@ def decoded(files: Sequence[Path], workers: int, _: Path) -> Found:
     from visil.compare.loading import default_folder
     from visil.model.config import read_config
 
-    work = _Decoding(AddRecipe(_Nothing(), read_config(default_folder()).sampling, decode_here))
+    work = _Decoding(AddMethod(_Nothing(), read_config(default_folder()).sampling, decode_here))
     start = time.perf_counter()
     extract(work, files, workers=workers)
     return {"seconds": time.perf_counter() - start, "samples": work.samples}
@@ -242,7 +242,7 @@ def decoded(files: Sequence[Path], workers: int, _: Path) -> Found:
 
 @dataclass(frozen=True)
 class _File:
-    """:class:`visil.collection.recipe.Task` of which nothing is kept."""
+    """:class:`visil.collection.extraction_work.Task` of which nothing is kept."""
 
     path: Path
     writers: dict[str, FeatureWriter] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class _File:
 
 
 class _Nothing:
-    """:class:`visil.collection.recipe.Embedder` that makes no features."""
+    """:class:`visil.collection.extraction_work.Embedder` that makes no features."""
 
     device = torch.device("cpu")
 
@@ -272,9 +272,9 @@ class _Nothing:
 
 @dataclass
 class _Decoding:
-    """:class:`visil.collection.recipe.Work` that counts samples."""
+    """:class:`visil.collection.extraction_work.Work` that counts samples."""
 
-    recipe: AddRecipe
+    method: AddMethod
     samples: int = 0
 
     def claim(self, path: Path) -> _File:

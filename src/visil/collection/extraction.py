@@ -20,6 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
+from visil.collection.extraction_work import READ, Settled, Work, discard, seal, write
 from visil.collection.readers import (
     Broken,
     Claim,
@@ -34,7 +35,6 @@ from visil.collection.readers import (
     ReaderThreads,
     Team,
 )
-from visil.collection.recipe import READ, Settled, Work, discard, seal, write
 from visil.collection.shared_frames import SLOTS, SharedFrames
 from visil.collection.worker import Embedded, Extracting, Worker
 from visil.heap import give_back
@@ -76,9 +76,9 @@ class _Run:
     def __init__(
         self, work: Work, items: Sequence[Any], workers: int, *, alone: bool, share: bool | None
     ) -> None:
-        assert work.recipe.embedder is not None
+        assert work.method.embedder is not None
         self.work = work
-        self.embedder = work.recipe.embedder
+        self.embedder = work.method.embedder
         self.items = Items(items)
         self.cores = workers
         self.alone = alone
@@ -110,7 +110,7 @@ class _Run:
 
     def _here(self) -> None:
         """Until all is done, or workers can take over: what is not finished then is begun anew."""
-        readers = [Here(self.work.recipe) for _ in range(min(self.cores, HERE_THREADS))]
+        readers = [Here(self.work.method) for _ in range(min(self.cores, HERE_THREADS))]
         for claim in self._read(readers, until=self._workers_ready):
             claim.state = None
             self.items.give_back(claim)
@@ -123,7 +123,7 @@ class _Run:
         count = min(self.cores, len(self.items))
         self._slots = count * SLOTS // 2  # the others are being filled meanwhile
         for _ in range(count):
-            memory = SharedFrames.make(READ, self.work.recipe.side, pin=self.on_gpu) if self.share else None
+            memory = SharedFrames.make(READ, self.work.method.side, pin=self.on_gpu) if self.share else None
             memories.append(memory)
             team.add(Worker(self._workers, memory, self.cores // count))
         try:
@@ -148,8 +148,8 @@ class _Run:
         return not self.alone
 
     def _start_workers(self) -> Workers:
-        recipe: Any = self.work.recipe
-        return Workers(Extracting(replace(recipe, embedder=None) if self.share else recipe))
+        method: Any = self.work.method
+        return Workers(Extracting(replace(method, embedder=None) if self.share else method))
 
     def _read(self, readers: Sequence[Reader], until: Callable[[], bool] | None = None) -> set[Claim]:
         """All items by some readers, or ``until`` others take over; what was begun and not finished then."""
@@ -226,7 +226,7 @@ class _Run:
 
     def _seal(self, claim: Claim, facts: Any, tell: Callable[[Event], None]) -> None:
         try:
-            seal(claim.task, self.work.recipe.duration(facts))
+            seal(claim.task, self.work.method.duration(facts))
         except BaseException as error:
             return tell(Broken(error))
         return tell(Made(claim, facts))

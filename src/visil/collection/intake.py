@@ -77,7 +77,7 @@ class Job:
 
     @property
     def writers(self) -> dict[str, FeatureWriter]:
-        """See :attr:`visil.collection.recipe.Task.writers`: the model's features alone."""
+        """See :attr:`visil.collection.extraction_work.Task.writers`: the model's features alone."""
         return {"model": self.writer}
 
 

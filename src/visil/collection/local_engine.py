@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from visil.collection.extraction import extract
+from visil.collection.extraction_work import READ, ByKind, Embedder, Settled
 from visil.collection.identity import Stamp, content_id
 from visil.collection.intake import NO_STAMP, Facts, FailedFile, Intake, Job, Known
-from visil.collection.recipe import READ, ByKind, Embedder, Settled
 from visil.collection.worker import Unforeseen
 from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
@@ -69,8 +69,8 @@ class LocalEngine:
     def __call__(self, intake: Intake, files: list[Path]) -> None:
         """All files, once: large ones first, so that no core is left with one at the end."""
         alone = self.decode not in (decode_here, decode_fast, decode_keyframes)
-        recipe = AddRecipe(ModelEmbedder(intake.model), intake.model.config.sampling, self.decode)
-        extract(_Adding(intake, recipe), largest_first(files), workers=self.workers, alone=alone)
+        method = AddMethod(ModelEmbedder(intake.model), intake.model.config.sampling, self.decode)
+        extract(_Adding(intake, method), largest_first(files), workers=self.workers, alone=alone)
 
 
 def largest_first(files: Sequence[Path]) -> list[Path]:
@@ -87,7 +87,7 @@ def largest_first(files: Sequence[Path]) -> list[Path]:
 
 @dataclass(frozen=True)
 class ModelEmbedder:
-    """:class:`visil.collection.recipe.Embedder` of one model."""
+    """:class:`visil.collection.extraction_work.Embedder` of one model."""
 
     model: ViSiL
 
@@ -97,11 +97,11 @@ class ModelEmbedder:
         return self.model.device
 
     def prepare(self) -> None:
-        """See :meth:`visil.collection.recipe.Embedder.prepare`."""
+        """See :meth:`visil.collection.extraction_work.Embedder.prepare`."""
         self.model.prepare()
 
     def begin(self) -> Repeats:
-        """See :meth:`visil.collection.recipe.Embedder.begin`."""
+        """See :meth:`visil.collection.extraction_work.Embedder.begin`."""
         return Repeats()
 
     def embed(self, pieces: Sequence[tuple[Repeats, Frames]]) -> list[ByKind]:
@@ -119,8 +119,8 @@ class ModelEmbedder:
 
 
 @dataclass(frozen=True)
-class AddRecipe:
-    """:class:`visil.collection.recipe.Recipe` of ``add``."""
+class AddMethod:
+    """:class:`visil.collection.extraction_work.Method` of ``add``."""
 
     embedder: Embedder | None
     sampling: Sampling
@@ -128,28 +128,28 @@ class AddRecipe:
 
     @property
     def side(self) -> int:
-        """See :attr:`visil.collection.recipe.Recipe.side`."""
+        """See :attr:`visil.collection.extraction_work.Method.side`."""
         return self.sampling.crop
 
     def read(self, job: Job) -> AbstractContextManager[Decoding]:
-        """See :meth:`visil.collection.recipe.Recipe.read`."""
+        """See :meth:`visil.collection.extraction_work.Method.read`."""
         return self.decode(job.path, self.sampling)
 
     def facts(self, stream: Decoding) -> Facts:
-        """See :meth:`visil.collection.recipe.Recipe.facts`."""
+        """See :meth:`visil.collection.extraction_work.Method.facts`."""
         return Facts(stream.info, stream.duration, stream.damaged)
 
     def duration(self, facts: Facts) -> float:
-        """See :meth:`visil.collection.recipe.Recipe.duration`."""
+        """See :meth:`visil.collection.extraction_work.Method.duration`."""
         return facts.duration
 
 
 @dataclass(frozen=True)
 class _Adding:
-    """:class:`visil.collection.recipe.Work` on the files of one run of ``add``."""
+    """:class:`visil.collection.extraction_work.Work` on the files of one run of ``add``."""
 
     intake: Intake
-    recipe: AddRecipe
+    method: AddMethod
 
     def claim(self, path: Path) -> Job | Settled | None:
         stamp = self.intake.look(path)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from visil.compare.visil import ViSiL
 
 
-class Facts(Protocol):
+class FactStore(Protocol):
     """Where a collection records what it was made with: a catalogue."""
 
     def fact(self, key: str) -> str | None:
@@ -28,7 +28,7 @@ class CollectionModel:
     """
 
     def __init__(
-        self, wanted: ViSiL | str | None, location: str, facts: Facts, writable: Callable[[], bool]
+        self, wanted: ViSiL | str | None, location: str, facts: FactStore, writable: Callable[[], bool]
     ) -> None:
         self._wanted = wanted
         self._location = location

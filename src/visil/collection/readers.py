@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from visil.collection.recipe import NOTHING, Recipe, Settled, Task
+from visil.collection.extraction_work import NOTHING, Method, Settled, Task
 from visil.collection.worker import AllLent, Embedded, Lent, Sealed, Unforeseen, Worker
 from visil.errors import VideoError, VisilError
 from visil.video import Frames
@@ -118,7 +118,7 @@ class Reader(Protocol):
 
 class ReaderThreads:
     """Threads with a reader each, which share out ``items``; ``claim`` is a work's
-    :meth:`visil.collection.recipe.Work.claim`.
+    :meth:`visil.collection.extraction_work.Work.claim`.
     """
 
     def __init__(
@@ -209,13 +209,13 @@ class ReaderThreads:
 class Here:
     """Reads in this process."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, method: Method) -> None:
+        self.method = method
 
     def read(self, claim: Claim, tell: Callable[[Event], None], halted: Callable[[], bool]) -> None:
         """See :meth:`Reader.read`."""
         some = False
-        with self.recipe.read(claim.task) as stream:
+        with self.method.read(claim.task) as stream:
             for frames in stream:
                 some = True
                 tell(Read(claim, frames))
@@ -223,7 +223,7 @@ class Here:
                     return
         if not some:
             raise VideoError(claim.task.name, NOTHING)
-        tell(Complete(claim, self.recipe.facts(stream)))
+        tell(Complete(claim, self.method.facts(stream)))
 
     def end(self) -> None:
         """See :meth:`Reader.end`."""

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from visil.collection.recipe import NOTHING, READ, Recipe, Task, discard, seal, write
+from visil.collection.extraction_work import NOTHING, READ, Method, Task, discard, seal, write
 from visil.collection.shared_frames import SharedFrames
 from visil.errors import VideoError, VisilError
 from visil.heap import keep_heap
@@ -234,9 +234,9 @@ class Worker:
 
 @dataclass(frozen=True)
 class Extracting:
-    """:class:`visil.processes.Service` by a recipe: embeds where that has an embedder, else only reads."""
+    """:class:`visil.processes.Service` by a method: embeds where that has an embedder, else only reads."""
 
-    recipe: Recipe
+    method: Method
 
     def prepare(self) -> None:
         """See :meth:`visil.processes.Service.prepare`."""
@@ -244,15 +244,15 @@ class Extracting:
 
         keep_heap()
         torch.set_num_threads(1)
-        if self.recipe.embedder is not None:
-            self.recipe.embedder.prepare()
+        if self.method.embedder is not None:
+            self.method.embedder.prepare()
 
     def __call__(self, connection: Connection) -> None:
         """See :class:`visil.processes.Service`."""
         logger = logging.getLogger("visil")
         logger.addHandler(_Telling(connection))
         logger.propagate = False
-        _Process(self.recipe, connection).run()
+        _Process(self.method, connection).run()
 
 
 class _Stopped(Exception):
@@ -262,8 +262,8 @@ class _Stopped(Exception):
 class _Process:
     """A worker's answers to its messages."""
 
-    def __init__(self, recipe: Recipe, connection: Connection) -> None:
-        self.recipe = recipe
+    def __init__(self, method: Method, connection: Connection) -> None:
+        self.method = method
         self.connection = connection
         self._cores = 1
         self._shared: SharedFrames | None = None
@@ -293,13 +293,13 @@ class _Process:
 
     def _do(self, task: Task) -> None:
         try:
-            with self.recipe.read(task) as stream, closing(self._batches(stream)) as batches:
-                taken = self._share(batches) if self.recipe.embedder is None else self._embed(task, batches)
+            with self.method.read(task) as stream, closing(self._batches(stream)) as batches:
+                taken = self._share(batches) if self.method.embedder is None else self._embed(task, batches)
             if not taken:
                 raise VideoError(task.name, NOTHING)
-            facts = self.recipe.facts(stream)
-            if self.recipe.embedder is not None:
-                seal(task, self.recipe.duration(facts))
+            facts = self.method.facts(stream)
+            if self.method.embedder is not None:
+                seal(task, self.method.duration(facts))
                 return self._hand_over(task, facts)
             answer: object = AllLent(facts)
         except VisilError as error:
@@ -337,7 +337,7 @@ class _Process:
             self._take(self.connection.recv())
 
     def _embed(self, task: Task, batches: Iterable[Frames]) -> int:
-        embedder = self.recipe.embedder
+        embedder = self.method.embedder
         assert embedder is not None
         state, taken = embedder.begin(), 0
         for frames in batches:

@@ -38,7 +38,7 @@ FILMS: dict[str, tuple[tuple[str, float], ...]] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class Cut:
     """A stretch of a film as a clip shows it."""
 
     film: str
@@ -71,26 +71,26 @@ class Clip:
     """One video of the collection: how it was made."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[Cut, ...]
     size: Size = SIZE
 
 
 CLIPS = (
-    Clip("at home.mp4", (Part("at home"),)),
-    Clip("at home, cropped and mirrored.mp4", (Part("at home", 3, 17, (crop(0.8, 0.5, 0.4), mirror())),)),
-    Clip("at home, small upload.mp4", (Part("at home", edits=(recode(60_000, FPS),)),), SMALL),
-    Clip("at home, faster.mp4", (Part("at home", 4, 19, faster=1.25),)),
-    Clip("launch.mp4", (Part("launch"),)),
+    Clip("at home.mp4", (Cut("at home"),)),
+    Clip("at home, cropped and mirrored.mp4", (Cut("at home", 3, 17, (crop(0.8, 0.5, 0.4), mirror())),)),
+    Clip("at home, small upload.mp4", (Cut("at home", edits=(recode(60_000, FPS),)),), SMALL),
+    Clip("at home, faster.mp4", (Cut("at home", 4, 19, faster=1.25),)),
+    Clip("launch.mp4", (Cut("launch"),)),
     Clip(
         "launch, with caption.mp4",
-        (Part("launch", 2, 16, (overlay("LIFT-OFF!"), colour(brightness=0.85, contrast=1.15, middle=128))),),
+        (Cut("launch", 2, 16, (overlay("LIFT-OFF!"), colour(brightness=0.85, contrast=1.15, middle=128))),),
     ),
-    Clip("compilation.mp4", (Part("stars"), Part("eye"), Part("launch", 4, 14), Part("tissue"))),
-    Clip("ride.mp4", (Part("ride"),)),
-    Clip("ride, in a frame.mp4", (Part("ride", edits=(border(0.15, (120, 20, 40)),)),)),
-    Clip("coins.mp4", (Part("coins"),)),
-    Clip("wall.mp4", (Part("wall"),)),
-    Clip("lawn.mp4", (Part("lawn"),)),
+    Clip("compilation.mp4", (Cut("stars"), Cut("eye"), Cut("launch", 4, 14), Cut("tissue"))),
+    Clip("ride.mp4", (Cut("ride"),)),
+    Clip("ride, in a frame.mp4", (Cut("ride", edits=(border(0.15, (120, 20, 40)),)),)),
+    Clip("coins.mp4", (Cut("coins"),)),
+    Clip("wall.mp4", (Cut("wall"),)),
+    Clip("lawn.mp4", (Cut("lawn"),)),
 )
 """Four of one film, three of another (one of them inside a longer video), two of a third, and three alone."""
 
@@ -156,7 +156,7 @@ def _shared(folder: Path, a: Clip, b: Clip) -> Iterator[SharedFootage]:
                 yield SharedFootage(folder / a.name, folder / b.name, *spans)
 
 
-def _placed(clip: Clip) -> Iterator[tuple[Part, float]]:
+def _placed(clip: Clip) -> Iterator[tuple[Cut, float]]:
     """Parts, and when in the clip each begins."""
     begin = 0.0
     for part in clip.parts:

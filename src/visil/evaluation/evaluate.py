@@ -12,7 +12,7 @@ from typing import Protocol
 from visil.collection import Index
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.intake import Engine, OnProgress
-from visil.collection.local_engine import AddRecipe, ModelEmbedder, decode_here
+from visil.collection.local_engine import AddMethod, ModelEmbedder, decode_here
 from visil.compare.loading import load
 from visil.compare.visil import ViSiL
 from visil.errors import FileError, UsageError
@@ -128,7 +128,7 @@ def evaluate_videos(
 
 @dataclass(frozen=True)
 class _PassingVideo:
-    """:class:`visil.collection.recipe.Task`: a video that is embedded, compared and forgotten."""
+    """:class:`visil.collection.extraction_work.Task`: a video that is embedded, compared and forgotten."""
 
     name: str
     path: Path
@@ -159,9 +159,9 @@ def evaluate_streaming(
     queries = [query for query in benchmark.queries if query in files]
     identity = {"dataset": task.to_dict(), "model": chosen.fingerprint()}
     log = ScoreLog(folder, identity, queries)
-    recipe = AddRecipe(ModelEmbedder(chosen), chosen.config.sampling, decode_here)
+    method = AddMethod(ModelEmbedder(chosen), chosen.config.sampling, decode_here)
     passer = Passer(
-        recipe,
+        method,
         ("model",),
         lambda name, writers: _PassingVideo(name, files[name], writers),
         workers or usable_cores(),

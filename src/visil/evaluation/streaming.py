@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from visil.collection.extraction import extract
+from visil.collection.extraction_work import Method, Task
 from visil.collection.feature_writer import FeatureWriter
-from visil.collection.recipe import Recipe, Task
 from visil.collection.store import features_in
 from visil.errors import FileError, UsageError, VideoError
 from visil.evaluation.predictions import Predictions, QueryScores
@@ -40,9 +40,9 @@ ByKind = Mapping[str, VideoFeatures]
 
 @dataclass(frozen=True)
 class Passer:
-    """How videos become features that are not kept: a recipe for the extraction, and its task for each id."""
+    """How videos become features that are not kept: a method for the extraction, and its task for each id."""
 
-    recipe: Recipe
+    method: Method
     kinds: tuple[str, ...]
     task: Callable[[str, Mapping[str, FeatureWriter]], Task]
     workers: int
@@ -256,7 +256,7 @@ def pass_through(
 
 @dataclass
 class _Passing:
-    """:class:`visil.collection.recipe.Work` that hands features on and deletes them."""
+    """:class:`visil.collection.extraction_work.Work` that hands features on and deletes them."""
 
     passer: Passer
     scratch: Path
@@ -265,8 +265,8 @@ class _Passing:
     numbers: Iterator[int] = field(default_factory=count)
 
     @property
-    def recipe(self) -> Recipe:
-        return self.passer.recipe
+    def method(self) -> Method:
+        return self.passer.method
 
     def claim(self, name: str) -> Task:
         number = next(self.numbers)

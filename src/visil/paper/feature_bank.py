@@ -218,7 +218,7 @@ class FeatureBank:
 
 @dataclass(frozen=True)
 class NamedVideo:
-    """:class:`visil.collection.recipe.Task`: an id that lacks features of some kinds."""
+    """:class:`visil.collection.extraction_work.Task`: an id that lacks features of some kinds."""
 
     name: str
     writers: dict[str, FeatureWriter]
@@ -226,18 +226,18 @@ class NamedVideo:
 
 @dataclass(frozen=True)
 class AllKinds:
-    """:class:`visil.collection.recipe.Recipe`: all kinds from one pass over each video."""
+    """:class:`visil.collection.extraction_work.Method`: all kinds from one pass over each video."""
 
     embedder: FeatureMaker | None
     videos: Videos
 
     @property
     def side(self) -> int:
-        """See :attr:`visil.collection.recipe.Recipe.side`."""
+        """See :attr:`visil.collection.extraction_work.Method.side`."""
         return self.videos.sampling.crop
 
     def read(self, video: NamedVideo) -> AbstractContextManager[Iterator[Frames]]:
-        """See :meth:`visil.collection.recipe.Recipe.read`."""
+        """See :meth:`visil.collection.extraction_work.Method.read`."""
         moving = I3D_KIND in video.writers
         return nullcontext((self.videos.moving if moving else self.videos.batches)(video.name))
 
@@ -250,10 +250,10 @@ class AllKinds:
 
 @dataclass
 class _Preparing:
-    """:class:`visil.collection.recipe.Work` on ids that lack features: {id: {kind: writer}}."""
+    """:class:`visil.collection.extraction_work.Work` on ids that lack features: {id: {kind: writer}}."""
 
     bank: FeatureBank
-    recipe: AllKinds
+    method: AllKinds
     missing: dict[str, dict[str, FeatureWriter]]
     done: int = 0
 

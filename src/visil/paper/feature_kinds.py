@@ -94,12 +94,12 @@ class FeatureMaker:
         self._backbone = _loaded(backbone, backbone_weights, self.device) if pictured else None
 
     def prepare(self) -> None:
-        """See :meth:`visil.collection.recipe.Embedder.prepare`."""
+        """See :meth:`visil.collection.extraction_work.Embedder.prepare`."""
         if self.model is not None:
             self.model.prepare()
 
     def begin(self) -> Clip:
-        """See :meth:`visil.collection.recipe.Embedder.begin`."""
+        """See :meth:`visil.collection.extraction_work.Embedder.begin`."""
         return Clip()
 
     def embed(self, pieces: Sequence[tuple[Clip, Frames]]) -> list[ByKind]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -223,8 +223,3 @@ def _settings_in(folder: Path) -> dict[str, object] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def trained_folders(folder: Path) -> Sequence[str]:
-    """Names of the finished models below a folder."""
-    return sorted(path.name for path in folder.glob("*") if (path / DONE).exists())

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from visil.edits.clips.recipes import Composite, Heavy, Mild, PaperPositive
+from visil.edits.clips.chains import Composite, Heavy, Mild, PaperPositive
 
 __all__ = ["Composite", "Heavy", "Mild", "PaperPositive", "PictureTransform"]
 

@@ -1,6 +1,6 @@
 """The steps of an extraction for each video, on any engine: the parts that :mod:`visil.collection.extraction` is given.
 
-A :class:`Recipe` reads and embeds, in this process or in others, to which it is sent. A :class:`Work` stays here: it
+A :class:`Method` reads and embeds, in this process or in others, to which it is sent. A :class:`Work` stays here: it
 says what there is to do, and what becomes of what was done. ``visil add`` and ``visil evaluate`` have theirs in
 :mod:`visil.collection.local_engine`, the paper's tables in ``visil.paper.feature_bank``.
 """
@@ -59,10 +59,10 @@ class Embedder(Protocol):
         """Features of some frames of one or several videos, each with what :meth:`begin` gave for it."""
 
     def end(self, state: Any) -> ByKind:
-        """Facts about a video that are known when all its frames have come."""
+        """Features that are left when all frames of a video have come."""
 
 
-class Recipe(Protocol):
+class Method(Protocol):
     """How videos are read and embedded. A dataclass that can be sent to other processes."""
 
     @property
@@ -99,7 +99,7 @@ class Work(Protocol):
     """
 
     @property
-    def recipe(self) -> Recipe:
+    def method(self) -> Method:
         """How it is done."""
 
     def claim(self, item: Any) -> Task | Settled | None:
