@@ -132,7 +132,7 @@ def make_folder(folder: str | os.PathLike[str], what: str = "a folder") -> Path:
 
 
 def keep_within(files: Iterable[Path], most: float, but: Path | None = None) -> int:
-    """Delete files, the longest unused first, until the rest hold ``most`` bytes; what they hold then.
+    """Delete files, the longest unused first, until the rest hold ``most`` bytes; returns their bytes.
 
     ``but`` stays in any case.
     """

@@ -1,4 +1,4 @@
-"""Memory that the C library keeps for later, bounded and given back: glibc holds on to what each thread once used."""
+"""Memory that the C library keeps for later, bounded and given back: glibc keeps all that a thread once used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bound_arenas() -> None:
 
 
 def keep_heap() -> None:
-    """Keep what is free for the next time, until :func:`give_back`.
+    """Keep free memory for the next time, until :func:`give_back`.
 
     Else glibc gives a network's maps to the system after each layer, and for each of the next ones' pages the system
     has to be asked, which zeroes it: a fifth of the time to embed a short clip, and more where many processes ask.

@@ -50,7 +50,7 @@ MODELS: dict[str, tuple[int, int, Callable[[], Formula]]] = {
     "comparator, R=9, C=512": (9, 512, lambda: Formula(comparator=Comparator().eval())),
     "default model, R=14, C=256": (14, 256, lambda: DEFAULT),
 }
-"""Regions, channels, what is computed."""
+"""Regions, channels, and the formula."""
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:

@@ -179,7 +179,7 @@ def _step(what: str, device: str, workers: int, index: Path, files: Sequence[Pat
 
 
 def step() -> None:
-    """Of ``STEP WORKERS INDEX``, and files as JSON on standard input: prints what it took as JSON."""
+    """Of ``STEP WORKERS INDEX``, and files as JSON on standard input: prints time and memory as JSON."""
     be_ours()
     what, workers, index = sys.argv[1:]
     files = [Path(file) for file in json.load(sys.stdin)]
@@ -287,7 +287,7 @@ class _Decoding:
         """Nothing to keep."""
 
     def fail(self, path: Path, file: _File | None, error: VideoError) -> None:
-        """It costs what it costs."""
+        """Nothing is kept of it."""
 
 
 # ---------------------------------------------------------------------- memory

@@ -58,7 +58,7 @@ def sections(device: str | None = None) -> dict[str, Sections]:
 def measured(
     chosen: Mapping[str, Sections], on_section: Callable[[str, str], None], only: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Every measurement; ``on_section`` is called with what is measured next. ``only``: parts of sections' names."""
+    """Every measurement; ``on_section`` is called with each section's name. ``only``: parts of sections' names."""
     wanted = [part.lower() for part in only]
     result: dict[str, Any] = {"machine": machine()}
     for device, parts in chosen.items():

@@ -127,7 +127,7 @@ def add(
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add files and folders. Run it again to resume, or to take in what is new or changed.
+    """Add files and folders. Run it again to resume, or to take in new and changed files.
 
     Exit status 3 where some files could not be taken, 1 where none could.
     """

@@ -43,7 +43,7 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read everything in the collection and name what is damaged; exit status 1 where something is."""
+    """Read everything in the collection and name damage; exit status 1 where something is."""
     from visil.collection import Index
 
     with Index(index, create=False) as collection:

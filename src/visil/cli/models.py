@@ -1,4 +1,4 @@
-"""``visil models``: what can be loaded, and fetching what is not there yet."""
+"""``visil models``: list models, fetch, import and export them."""
 
 from __future__ import annotations
 

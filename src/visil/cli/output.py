@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from visil.report.relations import Relation
 
 SOME_FAILED = 3
-"""Exit status of a command that did a part of what it was asked for."""
+"""Exit status of a command that did only a part of its work."""
 
 MOST_FAILURES = 10
 """Files that could not be read which are named one by one."""
 
 
 def say(line: str) -> None:
-    """A line that is no answer, only says what was done."""
+    """A report of work done, which is no answer."""
     if not is_quiet():
         typer.echo(line)
 
@@ -49,7 +49,7 @@ def print_json(document: Any, *, indent: int | None = None) -> None:
 
 
 def check_exports(files: Sequence[Path] | None, queries: int = 1) -> None:
-    """Find out before the work that what was found for so many queries cannot be written to one of ``files``."""
+    """Find out before the work that results of so many queries cannot be written to one of ``files``."""
     if files:
         from visil.report.exports import check_export
 
@@ -97,7 +97,7 @@ def stretch(span: tuple[float, float]) -> str:
 
 
 def relation(verdict: Verdict, segments: Sequence[Segment], note: str = "") -> str:
-    """A verdict as a sentence: what is shared, and from where; or why nothing can be told."""
+    """A verdict as a sentence: how much is shared, and from where; or why nothing can be told."""
     from visil.plots.times import shared_seconds
 
     if verdict == "unclear":

@@ -1,4 +1,4 @@
-"""``visil watch INDEX FOLDER...``: what comes into folders joins the collection, and is told with what it matches."""
+"""``visil watch INDEX FOLDER...``: new files in folders join the collection, and are told with their matches."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def watch(
         bool, typer.Option("--json", help="One JSON object a line, for each file that came.")
     ] = False,
 ) -> None:
-    """Add what is in FOLDER... and what comes later, and tell what each new video matches. Stop with Ctrl-C."""
+    """Add videos in FOLDER..., and new ones as they come, and tell the matches of each. Stop with Ctrl-C."""
     choose_device(device, precision)
     require_extra("`visil watch`", "watch", "watchfiles")
     selection = selection_of(include, exclude, min_size, min_duration, max_duration, follow_links)
@@ -98,7 +98,7 @@ def watch(
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Ctrl-C, and being asked to end, are how this is meant to end: what is finished by then is kept."""
+    """Ctrl-C, and being asked to end, are how this is meant to end: finished work is kept."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with suppress(KeyboardInterrupt):

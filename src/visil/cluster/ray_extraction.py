@@ -102,7 +102,7 @@ class _Open:
     ended: WholeVideo | None = None
 
     def discard(self) -> None:
-        """Forget what was read of it."""
+        """Forget the part that was read."""
         self.job.writer.discard()
         self.pieces = self.ended = None
 

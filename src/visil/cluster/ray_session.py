@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting one on this machine: what is wrong is found out here, before any work."""
+"""Joining a Ray cluster, or starting one on this machine: faults are found here, before any work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOCAL_STORE_BYTES = 1 << 29
 
 
 class ClusterError(VisilError):
-    """A cluster cannot be reached or used; what was done before is safe."""
+    """A cluster cannot be reached or used; earlier work is safe."""
 
 
 @dataclass(frozen=True)

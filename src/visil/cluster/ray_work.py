@@ -164,7 +164,7 @@ def _decode(errand: Errand, sampling: Sampling, filling: _Filling) -> Iterator[R
 
 
 class _Filling:
-    """Frames of several videos put together into batches, and what is to be said about them."""
+    """Frames of several videos put together into batches, and the facts about them."""
 
     def __init__(self, side: int, batch: int) -> None:
         self.side = side

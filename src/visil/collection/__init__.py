@@ -1,4 +1,4 @@
-"""A collection of videos: what is in it, what it shares, and where; imported on first use, as :mod:`visil` is."""
+"""A collection of videos, search in it, and duplicates in it; imported on first use, as :mod:`visil` is."""
 
 from __future__ import annotations
 

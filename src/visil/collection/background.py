@@ -29,7 +29,7 @@ SAMPLE = 256
 """Videos that the sample takes a frame of."""
 
 LEAST = 30
-"""A smaller sample says nothing about what is common: its nearest frames are the matches themselves."""
+"""A smaller sample says nothing about common footage: its nearest frames are the matches themselves."""
 
 NEAREST = 10
 """Frames of the sample whose likeness tells how common a frame is."""

@@ -108,7 +108,7 @@ class CandidateIndex:
         self.gone: set[int] = set()
         """Those among them that the collection no longer holds: nobody's neighbours."""
         self.on_disk = False
-        """Whether the files hold what is here."""
+        """Whether the files hold all frames that are in memory."""
         self._index: Any = None
         self._on_device: tuple[object, DeviceFrames] | None = None
 
@@ -120,7 +120,7 @@ class CandidateIndex:
     # ------------------------------------------------------------------ on disk
 
     def load(self, *, writable: bool = False) -> bool:
-        """Open what is on disk, mapped into memory (or read, to add to it); False where nothing usable is there."""
+        """Open the files on disk, mapped into memory (or read, to add to it); False where nothing usable is there."""
         import faiss
 
         try:

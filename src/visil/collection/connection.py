@@ -26,7 +26,7 @@ CHANGES = {
 
 
 def called(part: Part, method: str, arguments: Sequence[Any]) -> Any:
-    """A method of a part, or of what it consists of (``catalogue.has``); its answer can travel."""
+    """A method of a part, or of one of its members (``catalogue.has``); its answer can travel."""
     answer = attrgetter(method)(part)(*arguments)
     return list(answer) if isinstance(answer, Iterator) else answer
 
@@ -64,7 +64,7 @@ class Connection(Protocol):
         """Let parts that are in this process use a model that it has loaded; others load their own."""
 
     def close(self, *, keep: bool = True) -> None:
-        """Let go of all of them, a second time does nothing; ``keep``: what was changed is to last."""
+        """Let go of all of them, a second time does nothing; ``keep``: changes are to last."""
 
 
 Connect = Callable[[Sequence[str]], Connection]

@@ -22,7 +22,7 @@ KEPT = "you chose to keep it"
 
 
 def decided(group: Group, decisions: Decisions, bound: Collection[str] = ()) -> Group:
-    """A group with what was decided about its files; ``bound`` are paths that must stay (:func:`must_stay`)."""
+    """A group with the decisions about its files; ``bound`` are paths that must stay (:func:`must_stay`)."""
     rows = rows_of_group(group)
     said = {
         row.path: decisions[row.video, row.path]
@@ -144,7 +144,7 @@ class _Deciding:
 
 
 def _regrouped(group: Group, rows: list[PlannedFile]) -> Group:
-    """A group whose rows were decided: which videos stay, and what is said of each, follow from them."""
+    """A group with decided rows, from which follow the videos that stay and the note about each."""
     kept = [
         video.id for video in group.videos if any(r.video == video.id and r.action == "keep" for r in rows)
     ]

@@ -42,7 +42,7 @@ def discover(
     the one that was named. No folder is entered twice, so a loop of links ends, and none that is a collection or that
     the system makes up (``/proc``).
 
-    ``passed_over`` is told of what is not wanted; the log also of what is no video.
+    ``passed_over`` is told of files that are not wanted; the log also of those that are no videos.
     """
     seen: set[bytes] = set()
     walk = _Walk(selection, passed_over or (lambda *_: None))
@@ -185,7 +185,7 @@ def _moves(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:
-    """Links, and what is like one on Windows; Python 3.11 does not tell the latter."""
+    """Links, and junctions on Windows, which Python 3.11 does not tell."""
     return entry.is_symlink() or (sys.version_info >= (3, 12) and entry.is_junction())
 
 

@@ -86,7 +86,7 @@ def put_verdicts(catalogue: Catalogue, rows: Iterable[Row]) -> None:
 
 
 def drop_verdicts(catalogue: Catalogue, rows: Iterable[Row]) -> None:
-    """Take out what was said, where it still is what is given."""
+    """Take a verdict out, if it is still the one given."""
     with catalogue.database.writing() as db:
         db.executemany("DELETE FROM verdicts WHERE a = ? AND b = ? AND verdict = ? AND at = ?", list(rows))
 

@@ -46,7 +46,7 @@ def _nearest(
     vectors: NDArray[np.float32], frames: NDArray[np.float16], videos: NDArray[np.int64], count: int
 ) -> Nearest:
     asking = torch.from_numpy(np.ascontiguousarray(vectors))
-    least = torch.zeros(len(vectors), 1)  # what is less similar is not among the nearest
+    least = torch.zeros(len(vectors), 1)  # less similar frames are not among the nearest
     kept = Nearest.joined(())
     step = max(count + 1, CELLS // len(vectors))
     for start in range(0, len(frames), step):

@@ -1,14 +1,14 @@
 """Many videos to features, on all cores of this machine: the one loop of ``add``, ``evaluate`` and the paper's tables.
 
 Worker processes do it. Where they take seconds to start (:func:`visil.processes.quick`), it begins in this process:
-threads read, and one thread embeds what they have read. Most runs are over before anything better were ready. While a
+threads read, and one thread embeds the frames. Most runs are over before anything better were ready. While a
 longer one goes on, workers are started, and take over when they can:
 
 - on a processor each of them reads, embeds and writes whole videos, on one core, and only tells where the features are.
   Neither Python's lock nor threads that wait for each other cost anything then;
-- with a GPU they read, and this process embeds what they put into shared memory.
+- with a GPU they read into shared memory, and this process embeds.
 
-Whichever way, this thread alone keeps what is finished, and a run can be stopped or killed at any moment. What is in
+Either way, this thread alone keeps finished videos, and a run can be stopped or killed at any moment. What is in
 memory is a few batches for each worker, however many and however long the videos.
 """
 
@@ -63,7 +63,7 @@ SEALERS = 4
 def extract(
     work: Work, items: Sequence[Any], *, workers: int, alone: bool = False, share: bool | None = None
 ) -> None:
-    """All items, once, on ``workers`` cores. Where it is interrupted, what is finished is kept.
+    """All items, once, on ``workers`` cores. If interrupted, finished ones are kept.
 
     ``alone``: in this process only. ``share``: workers read and this process embeds; None: where it has a GPU.
     """
@@ -109,7 +109,7 @@ class _Run:
                 self._workers.close()
 
     def _here(self) -> None:
-        """Until all is done, or workers can take over: what is not finished then is begun anew."""
+        """Until all is done, or workers can take over: unfinished items are then begun anew."""
         readers = [Here(self.work.method) for _ in range(min(self.cores, HERE_THREADS))]
         for claim in self._read(readers, until=self._workers_ready):
             claim.state = None
@@ -152,7 +152,7 @@ class _Run:
         return Workers(Extracting(replace(method, embedder=None) if self.share else method))
 
     def _read(self, readers: Sequence[Reader], until: Callable[[], bool] | None = None) -> set[Claim]:
-        """All items by some readers, or ``until`` others take over; what was begun and not finished then."""
+        """All items by some readers, or ``until`` others take over; returns those that were begun and not finished."""
         reading = ReaderThreads(self.items, self.work.claim, readers)
         try:
             while reading.running or self._batch or self._sealing:

@@ -62,7 +62,7 @@ class FirstLook:
     # ------------------------------------------------------------------ keeping in step
 
     def refresh(self, *, save: bool, progress: OnCount | None = None) -> None:
-        """Signs of all videos that are readable; what is new is only kept on disk if told to, and where that works."""
+        """Signs of all readable videos; new ones are only kept on disk if told to, and where that works."""
         version = self.catalogue.version()
         if version == self._version:
             return

@@ -89,7 +89,7 @@ class Index:
         self.parts.close(keep=error is None)  # after an error, what could be kept has been
 
     def close(self) -> None:
-        """Let go of the files; on a store, after what is still to be written is."""
+        """Let go of the files; on a store, after writing remaining changes."""
         self.parts.close()
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class Index:
         decode: Decode | None = None,
         engine: Engine | None = None,
     ) -> AddReport:
-        """Files and folders into the collection; what is there already costs a look at its time stamp.
+        """Files and folders into the collection; a known file costs a look at its time stamp.
 
         ``selection`` says what to take of the files in folders; by default all videos, and no link out of its folder.
         ``workers`` is how many cores to use, by default all that this process may: where there is much to do, as many
@@ -398,7 +398,7 @@ class Index:
     def verify(
         self, *, repair: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> list[Problem]:
-        """Read everything and name what is damaged. ``repair`` takes damaged entries out; adding makes them anew."""
+        """Read everything and name damage. ``repair`` takes damaged entries out; adding makes them anew."""
         if not repair:
             self.parts.follow(0.0)
             return self.parts.verify(False, progress)

@@ -40,7 +40,7 @@ class AddReport:
     added: int = 0
     """Videos that are new."""
     unchanged: int = 0
-    """Files that were known, or hold what another file does."""
+    """Files that were known, or have the same content as another file."""
     failed: list[tuple[str, str]] = field(default_factory=list)
     """(path, reason)"""
     passed_over: list[tuple[str, str]] = field(default_factory=list)
@@ -310,7 +310,7 @@ class Intake:
             for copy in self._release(job.id):
                 if stamp == job.stamp:
                     self._fail(FailedFile(copy.path, copy.stamp, reason, None))
-                else:  # it was the file that went or changed; what it held may be well
+                else:  # the file went or changed; its content may be sound
                     self._try_again(copy.path, reason)
 
     def _try_again(self, path: Path, reason: str) -> None:

@@ -96,7 +96,7 @@ def voted(index: Index, asked: tuple[int, list[str]]) -> list[list[int]]:
 def compared(
     spread: Spread, listed: Listed, worth: dict[int, set[int]], decided: Collection[tuple[str, str]]
 ) -> Iterator[tuple[int, list[Hit]]]:
-    """Each video that is worth comparing with others, by its count, and what was found; less pairs that are decided."""
+    """Each video worth comparing with others, by its count, and its hits; less pairs that are decided."""
     videos = listed.videos
     asked: dict[int, Compared] = {}
     for a in videos:

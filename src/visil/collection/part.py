@@ -103,7 +103,7 @@ class Part:
         return self.catalogue.count()[0]
 
     def close(self, *, keep: bool = True) -> None:
-        """Let go of the files, a second time does nothing; ``keep``: what was changed is to last."""
+        """Let go of the files, a second time does nothing; ``keep``: changes are to last."""
         self.transfers.close()
         self.storage.close(keep=keep)
 
@@ -182,7 +182,7 @@ class Part:
         self.storage.renew(max_age)
 
     def keep(self) -> None:
-        """See to it that what was changed here lasts, before others let go of it: a store is told only now."""
+        """Make changes last, before others let go of the part: only now are they written to a store."""
         self.storage.keep()
 
     def order(self) -> entries.Order:
@@ -340,7 +340,7 @@ class Part:
     # ------------------------------------------------------------------ care
 
     def verify(self, repair: bool, progress: Callable[[int, int], None] | None = None) -> list[Problem]:
-        """Read everything and name what is damaged; ``repair`` takes damaged entries out."""
+        """Read everything and name damage; ``repair`` takes damaged entries out."""
         self.storage.renew(0.0)
         if repair:
             self.must_be_writable()
@@ -385,7 +385,7 @@ class Part:
     def remove(self, video: str) -> None:
         """Take a video out; nothing happens where it is not here.
 
-        Entry first, features after: killed in between, what is left over belongs to nothing and harms nothing.
+        Entry first, features after: if killed in between, the files left over belong to nothing and harm nothing.
         """
         self.catalogue.remove(video)
         self.drop(video)

@@ -29,7 +29,7 @@ AnyCatalogue = Catalogue | ShardedCatalogue
 
 
 class Parts(Protocol):
-    """The parts of one collection, and what they are together."""
+    """The parts of one collection, and their catalogue and features as one."""
 
     location: str
     """The name of the collection for people."""
@@ -57,13 +57,13 @@ class Parts(Protocol):
         """Take over what others have changed; on a store, unless that was looked for within ``max_age`` seconds."""
 
     def changing(self) -> AbstractContextManager[None]:
-        """Where the collection may be changed, keep what it consists of as it is meanwhile; an error where not."""
+        """Hold the parts of a collection as they are while it is changed; an error where it may not be."""
 
     def begin_adding(self) -> Codes:
         """See to it that all parts take new videos, and settle what features are kept as."""
 
     def keep(self) -> None:
-        """See to it that what was changed lasts."""
+        """Make changes last."""
 
     def by_place(self, numbers: Iterable[int]) -> dict[int, list[int]]:
         """Numbers of videos as {place of a part: numbers there}."""
@@ -81,13 +81,13 @@ class Parts(Protocol):
         """Bring the signs that a first look goes by up to date."""
 
     def verify(self, repair: bool, progress: OnCount | None) -> list[Problem]:
-        """Read everything and name what is damaged; ``repair`` takes damaged entries out."""
+        """Read everything and name damage; ``repair`` takes damaged entries out."""
 
     def bytes(self) -> int:
         """All that the collection takes."""
 
     def close(self, *, keep: bool = True) -> None:
-        """Let go of everything; ``keep``: what was changed is to last."""
+        """Let go of everything; ``keep``: changes are to last."""
 
 
 class SinglePart:

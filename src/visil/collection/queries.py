@@ -1,4 +1,4 @@
-"""One query to a collection: what it is about, whom it is compared with, and what is said of those that are nearest."""
+"""One query to a collection: its features, the videos that it is compared with, and the hits."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ def search_together(
 
 
 def answered(index: Index, asked: tuple[Sequence[Any], int, dict[str, Any]]) -> list[Hits | VisilError]:
-    """For each of some queries what :meth:`visil.Index.search` says, or what is wrong with the query."""
+    """For each of some queries the answer of :meth:`visil.Index.search`, or the fault of the query."""
     queries, k, options = asked
     others = {name: options[name] for name in options.keys() - {"exhaustive", "first_look", "among"}}
     by_votes = not options.get("exhaustive") and options.get("first_look") is options.get("among") is None
     if len(queries) > 1 and by_votes:
-        with suppress(VisilError):  # each of them says for itself what is wrong
+        with suppress(VisilError):  # each names its own fault
             return search_together(index, queries, k, **others)
     return [_answer(index, query, k, options) for query in queries]
 
@@ -124,12 +124,12 @@ def check_options(
 
 
 def check_confidence(least: float) -> None:
-    """Refuse what is no probability."""
+    """Refuse a number that is no probability."""
     if not 0 <= least <= 1:
         raise UsageError(f"min_confidence must be from 0 to 1, not {least}")
 
 
-# ---------------------------------------------------------------------- what is asked about
+# ---------------------------------------------------------------------- the query
 
 
 Compare = tuple["VideoFeatures", "Common | None", list[int]]
@@ -241,7 +241,7 @@ def _likely(parts: Parts, features: VideoFeatures, count: int, among: Collection
     return [vote.number for vote in votes if vote.number in allowed][:count]
 
 
-# ---------------------------------------------------------------------- what is said of the nearest
+# ---------------------------------------------------------------------- the answer
 
 
 def _told(
@@ -254,7 +254,7 @@ def _told(
     verdicts: Collection[str] | None,
     refine: bool,
 ) -> Hits:
-    """The best ``k`` of what was found, as it is told; a video with the query's bytes is a copy."""
+    """The best ``k`` hits, as they are told; a video with the query's bytes is a copy."""
     from visil.compare.judge import too_little
 
     own, features = question.own, question.features

@@ -1,4 +1,4 @@
-"""Threads that have videos read, in this process or by worker processes, and what they tell the one that runs them."""
+"""Threads that have videos read, in this process or by worker processes, and their messages to the one that asked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Claim:
     """The embedder's notes about it, once frames of it have come here."""
 
 
-# ---------------------------------------------------------------------- what is told
+# ---------------------------------------------------------------------- messages
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class SignFile:
         self._end = 0
 
     def load(self) -> None:
-        """Read what is there now; of a file that has only grown, what was appended."""
+        """Read the file; where it has only grown, its new records."""
         try:
             with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())

@@ -177,7 +177,7 @@ def _can_be_opened_again(index: Index) -> bool:
 
 
 def _remember(index: Index, wanted: bool) -> None:
-    """In parts that are in this process: whether they keep what they have read."""
+    """In parts that are in this process: whether they keep features that they have read."""
     for part in index.parts.connection.parts or ():
         part.remember(wanted)
 

@@ -48,7 +48,7 @@ class Storage(Protocol):
         """Take over what others have written, unless that was looked for within ``max_age`` seconds."""
 
     def keep(self) -> None:
-        """See to it that what was changed lasts, and others see it."""
+        """Make changes last, and visible to others."""
 
     def fetch_candidates(self) -> None:
         """Take over a candidate cache that another machine made, where that is less work than making it."""
@@ -87,7 +87,7 @@ class FolderStorage:
         self.left_out: LeftOut = LeftOutFact(self.catalogue)
 
     def _refuse_emptied(self, create: bool) -> None:
-        """A catalogue of no bytes is what is left of one, unless a process has only just begun it."""
+        """A catalogue of no bytes is a damaged one, unless a process has only just begun it."""
         until = time.monotonic() + BEGUN_S
         while self._emptied():
             if next(self._features.ids(), None) is None:

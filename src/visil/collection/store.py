@@ -145,7 +145,7 @@ class FeatureStore(PartFeatures):
         return FeatureWriter(self.path(video), video, self.codes)
 
     def read(self, video: str, *, path: str | None = None) -> VideoFeatures:
-        """A video's features. Those kept as fp16 are mapped into memory: only what is touched is read."""
+        """A video's features. Those kept as fp16 are mapped into memory, and read where touched."""
         return features_in(self.path(video), path, video)
 
     def file(self, video: str) -> Path:

@@ -83,7 +83,7 @@ class Transfers:
             raise
 
     def give_up(self, video: str) -> None:
-        """Forget what was received of a video."""
+        """Forget the received part of a video."""
         copy = self._copies.pop(video, None)
         if copy is not None:
             with suppress(OSError):

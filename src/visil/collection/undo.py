@@ -1,4 +1,4 @@
-"""Undoing what a plan did, from the log of it: files come back to where they were, if what is there now allows it."""
+"""Undoing a plan from its log: files come back to where they were, if nothing else lies there now."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _logged(told: dict[str, Any]) -> LoggedStep:
 
 
 def undo(log: Log, index: Index, *, only_look: bool = False) -> Undone:
-    """Bring back what a log says went; ``only_look``: say what that would come to, without changing anything."""
+    """Bring back the files of a log; ``only_look``: say what would happen, without changing anything."""
     result = Undone([], [], [], [])
     for step in log.steps:
         try:

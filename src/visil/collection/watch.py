@@ -1,4 +1,4 @@
-"""Folders whose videos join a collection as they come, and what each of them matches."""
+"""Folders whose videos join a collection as they come, and the matches of each."""
 
 from __future__ import annotations
 

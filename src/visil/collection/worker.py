@@ -1,4 +1,4 @@
-"""One worker process of an extraction, from both ends: tasks go out, what was made of them comes back.
+"""One worker process of an extraction, from both ends: tasks go out, results come back.
 
 A worker that embeds decodes a video, embeds it and writes its features, all on one core, and tells where they are. One
 that only reads puts the frames into memory that it shares with who asked. When there are fewer videos left than
@@ -84,7 +84,7 @@ class Cores:
 
 
 class Stop:
-    """Forget what is under way, and end."""
+    """Forget the work under way, and end."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Worker:
             raise Crashed(task.name) from error
 
     def close(self) -> None:
-        """End the worker: what it has under way it takes back, and what it hands over meanwhile goes."""
+        """End the worker: its work is taken back, and anything that it hands over meanwhile is deleted."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._send(connection, Stop())
@@ -366,7 +366,7 @@ class _Process:
 
 
 class _Telling(logging.Handler):
-    """Sends what is logged to who asked."""
+    """Sends log records to the process that asked."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ CERTAIN = 100.0
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two videos, and what is known of them beside their stretches."""
+    """Two videos, and the evidence about them beside their stretches."""
 
     config: ViSiLConfig
     scorer: Scorer
@@ -54,7 +54,7 @@ class Pair:
     score: float
     """CS_v."""
     shown: float
-    """CS_v without blank frames, less what is common: what evidence is reckoned from."""
+    """CS_v without blank frames, less common footage: the number that evidence uses."""
     matrices: Callable[[], Matrices]
 
     @property
@@ -92,7 +92,7 @@ class Judged:
 
 
 def judged(pair: Pair, found: Sequence[Stretch]) -> list[Judged]:
-    """Stretches, strongest first, with what each is worth."""
+    """Stretches, strongest first, with the worth of each."""
     return [_judged(pair, stretch, _strength(pair, stretch)) for stretch in found[:MOST_JUDGED]]
 
 

@@ -34,7 +34,7 @@ def load(
     ``name`` is None for the default model, a preset of the paper ("visil-v"), a folder written by
     ``save_pretrained``, or a hub id. ``backbone`` and ``backbone_weights`` choose another network for a preset, and
     the file of its weights; without a file they come from their package or torch's hub cache. ``device`` is "cpu",
-    "cuda" or "auto"; None: as ``VISIL_DEVICE`` says, else the CPU. ``precision`` is what it compares in: "auto",
+    "cuda" or "auto"; None: as ``VISIL_DEVICE`` says, else the CPU. ``precision`` is its arithmetic: "auto",
     "fp32", or another that the device has (:mod:`visil.kernels.precision`); None: as ``VISIL_PRECISION`` says, else
     fp16 on a GPU and fp32 on the CPU.
     """

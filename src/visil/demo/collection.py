@@ -107,7 +107,7 @@ class SharedFootage:
 
 @dataclass(frozen=True)
 class DemoCollection:
-    """Files and what is known of them."""
+    """Files and the truth about them."""
 
     folder: Path
     videos: list[Path]

@@ -30,7 +30,7 @@ FASTER_BY = 1.25
 
 @dataclass(frozen=True)
 class DemoPair:
-    """Two files and what is known of them."""
+    """Two files and the truth about them."""
 
     query: Path
     target: Path

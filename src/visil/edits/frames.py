@@ -1,4 +1,4 @@
-"""Edits of frames, RGB uint8 [H, W, 3], one at a time: what people do to footage they copy.
+"""Edits of frames, RGB uint8 [H, W, 3], one at a time, as people make them to footage they copy.
 
 An edit turns frames into frames; edits chain in any order, and a chain of them holds only a few frames.
 
@@ -73,7 +73,7 @@ def between(before: Iterable[Image], after: Iterable[Image] = ()) -> Edit:
 
 
 def crop(keep: float, x: float = 0.5, y: float = 0.5) -> Edit:
-    """Cut away the edges and enlarge what is left, ``keep`` of each side.
+    """Cut away the edges and enlarge the rest, ``keep`` of each side.
 
     ``x`` and ``y`` say which part is kept: 0 is the left or top, 1 the right or bottom.
     """

@@ -63,7 +63,7 @@ class Packed:
     values: Tensor
     """bfloat16 or int8."""
     step: float
-    """Of int8, what one stands for; 1 otherwise."""
+    """Of int8, the value of one step; 1 otherwise."""
     longest: float
     """The largest norm, where it is needed."""
 

@@ -1,4 +1,4 @@
-"""Where a model computes: what was asked for, or what there is; and whether the GPU kernels run there."""
+"""Devices: the one asked for, or the one there is; and whether the GPU kernels run there."""
 
 from __future__ import annotations
 

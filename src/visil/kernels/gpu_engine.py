@@ -61,7 +61,7 @@ class Chunk:
         return [len(video) for video in self.videos]
 
     def check(self) -> None:
-        """Refuse what is no number, by name."""
+        """Refuse features with NaN or infinity, by name."""
         if self.arrived is not None:
             self.arrived.synchronize()
         if not bool(self.sound):

@@ -1,4 +1,4 @@
-"""Which arithmetic similarities and the backbone are computed in: what was asked for, or what suits the device.
+"""Which arithmetic similarities and the backbone are computed in: the one asked for, or the one that suits the device.
 
 Similarities on a processor:
 

@@ -2,7 +2,7 @@
 
 What a processor uses, and a GPU for formulas and features that its kernels do not know. A long pair is read strip by
 strip: S_f, the comparator with exact halos, Eq. 6 on the run. Many short targets stand beside each other in one matrix,
-so that products are few and large; what is left is shared out among threads.
+so that products are few and large; the rest is shared out among threads.
 """
 
 from __future__ import annotations

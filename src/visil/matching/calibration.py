@@ -18,7 +18,7 @@ Verdict = Literal["copy", "related", "unrelated", "unclear"]
 
 @dataclass(frozen=True)
 class Calibration:
-    """From what is known of a stretch to the probability that it is shared footage: the logistic function of a sum.
+    """From the evidence about a stretch to the probability that it is shared footage: the logistic function of a sum.
 
     How alike it is, by its strength; the lengths of the videos, since the longer they are, the stronger a stretch turns
     up between them by chance; the paper's score: all of that up to ``untold``. And, since likeness alone does not tell

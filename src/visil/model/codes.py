@@ -42,7 +42,7 @@ class Coded:
 
 
 def encode(vectors: Tensor, kind: Codes) -> Coded:
-    """Vectors [..., C] of any float type as ``kind``; what is not finite in 16 bits is refused."""
+    """Vectors [..., C] of any float type as ``kind``; values that are not finite in 16 bits are refused."""
     if vectors.ndim == 0 or vectors.shape[-1] == 0 or not vectors.is_floating_point():
         raise UsageError(
             f"codes are made of floats [..., channels], not {vectors.dtype} {list(vectors.shape)}"

@@ -67,7 +67,7 @@ class Network(nn.Module):
     # ------------------------------------------------------------------ frames to features
 
     def features(self, frames: Tensor) -> Tensor:
-        """Frames uint8 [T, H, W, 3] to what is kept of a video, [T, R, D]."""
+        """Frames uint8 [T, H, W, 3] to the vectors that are kept of a video, [T, R, D]."""
         return self.refine(self.region_vectors(frames))
 
     def region_vectors(self, frames: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ def load_folder(folder: Path, kind: type[Model]) -> Model:
     if not has_backbone:
         try:
             model.load_backbone()
-        except ModelError as error:  # it can still compare features; embedding says what is missing
+        except ModelError as error:  # it can still compare features; embedding names the missing part
             model.why_no_backbone = str(error)
     return model.eval()
 

@@ -4,7 +4,7 @@ Where Table 1's comparator answers one cell for sixteen, the reader answers each
 one map of the size of S_f. It reads several channels [X, Y], all made of S_f and one number a frame:
 
 - how alike the two frames are, beside two strangers under this model (:class:`FixedBackground` knows mean and spread);
-- the same beyond what is common, by the query's and by the target's frame;
+- the same less common footage, by the query's and by the target's frame;
 - the same beyond the best elsewhere in the row and in the column, nearby: a true match is alone;
 - how still each video is there: of a still shot every frame is like every other;
 - change: S_f's second difference, which for linear similarities is the product of both videos' changes from frame to

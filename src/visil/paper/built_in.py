@@ -76,7 +76,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """The benchmark: queries, a database, and what is to be found for each query in each task."""
+    """The benchmark: queries, a database, and the videos to be found for each query in each task."""
 
     queries: tuple[str, ...]
     database: frozenset[str]

@@ -40,7 +40,7 @@ Tell = Callable[[str], None]
 
 
 class Unavailable(UsageError):
-    """A row that cannot be made here, and what is missing for it."""
+    """A row that cannot be made here, and the inputs that are missing for it."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Experiment:
         return self._scores_folder / f"{digest}.json"
 
     def teach(self, made: ComparedSystem[Any]) -> None:
-        """Let a system learn what it has to learn from the videos to learn from."""
+        """Train a system on the videos to learn from."""
         self._systems.teach(made)
 
     def predictions(self, name: str, reads: str | None = None) -> Predictions:

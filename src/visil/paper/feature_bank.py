@@ -1,7 +1,7 @@
 """Features of every video of a benchmark, in files such as collections have: made once, whatever tables follow.
 
 Several videos are read and embedded at once, and one file is written for each video and kind of features; a run that
-was stopped goes on with what is missing.
+was stopped goes on with missing ones.
 """
 
 from __future__ import annotations

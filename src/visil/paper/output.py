@@ -23,7 +23,7 @@ DPI = 160
 
 
 def to_markdown(table: MadeTable) -> str:
-    """A heading, what it was measured on, and the table: our columns, then the paper's."""
+    """A heading, the data it was measured on, and the table: our columns, then the paper's."""
     paper = [f"paper: {column}" for column in table.paper_columns]
     theirs = f"The paper: {table.paper_on}." if paper else ""
     lines = [

@@ -40,7 +40,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "figure-6": ("attention",),
     "figure-7": ("matrices",),
 }
-"""The paper's numbers of figures, and what is made for each."""
+"""The paper's numbers of figures, and the functions that make each."""
 
 PR_SYSTEMS = ("LBoW", "DP", "TN", "ViSiL_f", "ViSiL_sym", "ViSiL_v")
 """Systems of the precision-recall curves, if no others are asked for."""

@@ -52,7 +52,7 @@ class TaughtSystems:
         return self.trainer.learned_from(base) if made.learns or suffix else ""
 
     def teach(self, made: ComparedSystem[Any]) -> None:
-        """Let a system learn what it has to learn, unless it has, in this run or in one before."""
+        """Train a system, unless it was trained in this run or in one before."""
         learner = made.system if isinstance(made, QE) else made
         if not learner.learns or learner in self._taught:
             return

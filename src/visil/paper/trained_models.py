@@ -145,7 +145,7 @@ class TrainedModels:
         return ViSiL.from_pretrained(folder).to(self.bank.networks.device).eval()
 
     def _start(self, recipe: Recipe) -> ViSiL:
-        """The recipe without what is trained: on the benchmark's backbone, whitened where the recipe is."""
+        """The recipe without its trained parts: on the benchmark's backbone, whitened where the recipe is."""
         networks, wanted = self.bank.networks, recipe.model()
         config = wanted.replaced(
             backbone=networks.backbone,

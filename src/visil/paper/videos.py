@@ -342,7 +342,7 @@ def _rate(file: Path) -> float:
     try:
         seconds = probe(file).duration
     except VideoError:
-        return 1.0  # whoever reads it will say what is wrong
+        return 1.0  # reading it will raise the error
     if seconds is None or seconds >= 8:
         return 1.0
     return 2.0 if seconds >= 4 else 4.0

@@ -94,7 +94,7 @@ def _length(text: Text) -> float:
 
 
 def _drawable(text: str, weight: str) -> tuple[str, FontProperties]:
-    """The text with what no font can draw replaced, and the fonts for it."""
+    """The text, with letters that no font can draw replaced, and the fonts for it."""
     from matplotlib.font_manager import FontProperties
 
     families = [BASE]

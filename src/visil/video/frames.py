@@ -86,7 +86,7 @@ def batched(samples: Iterable[Sample], batch_size: int, side: int) -> Generator[
 class FrameStream:
     """An iterator over a video's :class:`Frames`, a batch at a time.
 
-    Made by :func:`stream_frames`. Opening it decodes the first frame, so what is no video fails at once. Use
+    Made by :func:`stream_frames`. Opening it decodes the first frame, so a file that is no video fails at once. Use
     it in a ``with`` block, or read it to the end, or call :meth:`close`: all three close the file.
     """
 

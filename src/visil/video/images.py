@@ -120,7 +120,7 @@ def _opened(file: Path) -> PillowImage:
 
 
 def upright_rgb(opened: PillowImage) -> PillowImage:
-    """Decode an image the way it is meant to be seen; what is transparent comes out black."""
+    """Decode an image the way it is meant to be seen; transparent parts come out black."""
     from PIL import Image as pillow
     from PIL import ImageOps
 

@@ -39,7 +39,7 @@ class VideoInfo:
     """Bits per second of the whole file."""
     has_audio: bool
     videos: int = 1
-    """Moving pictures in the file; the first that can be read is what is looked at."""
+    """Moving pictures in the file; the first readable one is used."""
     sounds: int = 0
     """Sound tracks."""
     subtitles: int = 0

@@ -28,11 +28,11 @@ WINDOW = 4 * HOP
 EDGES = np.array([100, 200, 300, 450, 700, 1000, 1500, 2300, 3600, 5000, 7000, 9000, 11500])
 """Of the bands, in hertz."""
 VOICE = 8
-"""Bands that tell what is heard. Those above are where sound that was coded with few bits ends."""
+"""Bands that identify sound. Those above are where sound that was coded with few bits ends."""
 FULL_SCALE = 1.5 * (WINDOW / 4) ** 2
 """Power of the loudest tone, in the three frequencies that the window spreads it over."""
 SILENCE = -100.0
-"""Decibels of what is not heard."""
+"""Decibels of silence."""
 APART = 1e-3
 """Part of the power of two channels that lies between them, from which they are two."""
 

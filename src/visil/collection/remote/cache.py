@@ -1,4 +1,4 @@
-"""A bounded folder of what was fetched from a store: whole files and ranges, the longest unused going first.
+"""A bounded folder of objects fetched from a store: whole files and ranges, the longest unused going first.
 
 Any number of processes share it. A file is there whole or not at all, and whoever has it open or mapped keeps it when
 it is cleared away.

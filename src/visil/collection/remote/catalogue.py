@@ -34,7 +34,7 @@ FOLDER = "catalogue"
 FORMAT = 1
 
 PUBLISH_S = 30.0
-"""Seconds of work that a kill may cost: so often a writer writes what it has."""
+"""Seconds of work that a kill may cost: a writer writes its changes so often."""
 
 SHARE = 0.1
 """Part of its time that a writer may spend on that: a large catalogue is written less often."""
@@ -165,7 +165,7 @@ class Snapshots:
 
 
 class SnapshotDatabase(Database):
-    """A copy of the newest state, in memory; :meth:`publish` makes what was changed everybody's."""
+    """A copy of the newest state, in memory; :meth:`publish` gives its changes to everybody."""
 
     def __init__(self, snapshots: Snapshots, location: str) -> None:
         super().__init__(location)
@@ -224,7 +224,7 @@ class SnapshotDatabase(Database):
 
     @contextmanager
     def writing(self, *, publish: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction on the copy; what has been waiting for long enough is published after it."""
+        """One transaction on the copy; changes that have waited long enough are published after it."""
         with self._lock:
             before = self._db.total_changes
             with super().writing() as db:
@@ -249,7 +249,7 @@ class SnapshotDatabase(Database):
             return True
 
     def publish(self) -> None:
-        """Write what was changed since the last time as the next state."""
+        """Write the changes since the last time as the next state."""
         with self._lock:
             if not self._changed:
                 return

@@ -179,7 +179,7 @@ class RemoteFeatures(PartFeatures):
             raise IndexFolderError(self.objects.url(placed.name), f"is missing; {MENDS}") from None
 
     def _copy(self, placed: Placed, write: Callable[[bytes], object]) -> None:
-        """All of an object, part by part; what differs from what was written is refused."""
+        """All of an object, part by part; one that differs from the written one is refused."""
         crc = done = 0
         while done < placed.bytes:
             data = self._bytes(placed, done, min(done + PART, placed.bytes))
@@ -294,7 +294,7 @@ class _ClearedAway(Exception):
 
 
 class _Damaged(Exception):
-    """A file of the cache is not what was written."""
+    """A file of the cache differs from the written one."""
 
 
 def _features_in(file: Path, path: str | None) -> VideoFeatures:

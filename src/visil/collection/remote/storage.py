@@ -131,7 +131,7 @@ class RemoteStorage:
 
 
 class LeftOutFile:
-    """:class:`LeftOut` as a file of this machine: what one machine could not read is no matter for the others."""
+    """:class:`LeftOut` as a file of this machine: the others may be able to read what this one could not."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

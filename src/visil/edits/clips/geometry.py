@@ -60,7 +60,7 @@ def rotation(degrees: Tensor, aspect: float = 1.0) -> Tensor:
 
 
 def resize(factor: Tensor) -> Tensor:
-    """Width over height of everything shown, times the factor; the frame stays full, what no longer fits is lost."""
+    """Width over height of everything shown, times the factor; the frame stays full, and pixels beyond it are lost."""
     return scaling(factor.clamp(min=1), 1 / factor.clamp(max=1))
 
 

@@ -28,7 +28,7 @@ def paste(
 ) -> Tensor:
     """A stamp [B, 4, h, w] over each clip, turned, its centre at (x, y), all in shares of the picture's sides.
 
-    Stamps are as :mod:`visil.edits.clips.stamps` makes them; ``tint`` [B, 3] colours what is white in them.
+    Stamps are as :mod:`visil.edits.clips.stamps` makes them; ``tint`` [B, 3] colours their white.
     """
     height, width = clips.shape[-2:]
     heights = widths * (width / height) * (stamps.shape[-2] / stamps.shape[-1])

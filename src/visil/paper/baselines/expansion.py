@@ -1,4 +1,4 @@
-"""QE, average query expansion: ask again with the mean of the query and what it found first.
+"""QE, average query expansion: ask again with the mean of the query and its first hits.
 
 As used for EVVE by Douze, Revaud, Schmid and Jégou, "Stable hyper-pooling and query expansion for event detection",
 ICCV 2013, after Chum et al. 2007. The ten nearest are taken, as LAMV's published evaluation does; scores are those of

@@ -62,7 +62,7 @@ class ComparedSystem(ABC, Generic[Description]):
     def learn(
         self, videos: Sequence[VideoFeatures], *, seed: int = 0, triplets: TripletSource | None = None
     ) -> None:
-        """Fit what has to be fitted, on videos that are not evaluated on; a system with ``by_triplets``, on those."""
+        """Fit the system, on videos that are not evaluated on; a system with ``by_triplets``, on those."""
 
     @abstractmethod
     def describe(self, video: VideoFeatures) -> Description:

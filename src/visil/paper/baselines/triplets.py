@@ -32,7 +32,7 @@ TOGETHER = 8
 """Triplets embedded at once."""
 
 REMEMBERED = 1 << 30
-"""Bytes of triplets kept, so that what is drawn again is not embedded again."""
+"""Bytes of triplets kept, so that none is embedded twice."""
 
 
 @dataclass(frozen=True)
