@@ -252,7 +252,7 @@ class Client:
         return self._done("add", {"path": path}, progress)
 
     def judge(self, a: str, b: str, verdict: Said | None) -> Said | None:
-        """Record what two videos are, None to take it back; returns what was on record before."""
+        """Record a verdict on two videos, None to take it back; returns the one on record before."""
         return cast(
             "Said | None", self._json("PUT", "judgements", {"a": a, "b": b, "verdict": verdict})["previous"]
         )

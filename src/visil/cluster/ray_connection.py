@@ -31,7 +31,7 @@ PAUSE_SECONDS = 0.2
 
 
 class ShardActor:
-    """Runs in a process of the cluster. The shard is opened at the first call, so that what is wrong can be told."""
+    """Runs in a process of the cluster. The shard is opened at the first call, so that errors can be told."""
 
     def __init__(self, location: str, model: str | None, threads: int) -> None:
         self.location = location
@@ -62,7 +62,7 @@ class RayConnection:
     def __init__(
         self, locations: Sequence[str], *, model: str | None = None, threads: int = 1, cpus: float = 0.0
     ) -> None:
-        """``threads`` compute in each actor; ``cpus`` is what it claims of its node, which then must be free."""
+        """``threads`` compute in each actor; ``cpus`` are those that it claims of its node, which then must be free."""
         import ray
 
         self.locations: Sequence[str] = list(locations)

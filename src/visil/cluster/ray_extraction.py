@@ -6,7 +6,7 @@ allows: Ray Data holds decoding back while embedding is behind. A video is decod
 
 Features come back here, and this process alone writes, by the same code as without a cluster
 (:mod:`visil.collection.intake`). So nothing is doubled, whatever Ray runs twice: pieces are known by their first
-sample. Ray runs again what a dead process or node had under way. A video whose decoding ends its process each time is
+sample. Ray runs the work of a dead process or node again. A video whose decoding ends its process each time is
 given up in that stream, with those that were decoded by the same task, and each goes into the next one, alone, up to
 ``TRIES`` times.
 """

@@ -118,7 +118,7 @@ def _imported() -> Any:
 
 
 def _hush() -> None:
-    """Keep Ray's reports of what it mends by itself off standard output, where results are printed."""
+    """Keep Ray's reports of faults that it mends by itself off standard output, where results are printed."""
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     import ray._private.worker as worker
@@ -235,7 +235,7 @@ _QUIET: dict[str, Any] = {
 
 
 def _checked(ray: Any, address: str, gpus: float) -> Cluster:
-    """The cluster, once each node has said that it can do what is asked."""
+    """The cluster, once each node has said that it can do the work."""
     alive = [node for node in ray.nodes() if node["Alive"]]
     total = ray.cluster_resources()
     cluster = Cluster(

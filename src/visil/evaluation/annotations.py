@@ -1,4 +1,4 @@
-"""Annotation files, checked as they are read, so that a wrong file is one line that says what was expected."""
+"""Annotation files, checked as they are read, so that a wrong file ends as one line that names the expected content."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ AnyPath = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Layout:
-    """The file being read, and what it should be: for messages."""
+    """The file being read, and the benchmark whose annotation it should be, for messages."""
 
     path: AnyPath
     of: str
     """Such as "FIVR"."""
 
     def wrong(self, what: str) -> NoReturn:
-        """It is not what it should be."""
+        """Raise an error about the file's content."""
         raise FileError(self.path, f"is no annotation of {self.of}: {what}")
 
     def mapping(self, value: object, name: str) -> dict[object, object]:

@@ -49,13 +49,13 @@ class Benchmark(Protocol):
         """The benchmark's figures, and counts of what took part.
 
         ``available`` are the ids that could be had at all, where not all could: the others are left out of the
-        truth. Without it the whole database counts, and what has no score is not found.
+        truth. Without it the whole database counts, and a video without a score is not found.
         """
 
 
 @dataclass(frozen=True)
 class TakingPart:
-    """Which queries are evaluated, against what, and what is missing."""
+    """The queries and the database that are evaluated, and counts of the missing."""
 
     scores: Scores
     queries: list[str]

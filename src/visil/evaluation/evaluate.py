@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of one run, and what they rest on."""
+    """The figures of one run, and the facts behind them."""
 
     task: Task
     figures: Figures

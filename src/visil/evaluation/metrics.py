@@ -1,6 +1,6 @@
 """Average precision as the benchmarks define it, with equal scores treated alike whatever their order.
 
-Where items have equal scores, their order means nothing: what is given is the mean over all orders they could stand
+Where items have equal scores, their order means nothing: the result is the mean over all orders they could stand
 in. The authors' scripts keep the order of the score file there, which anyone can arrange in favour of the truth.
 Without equal scores both agree to the last digit.
 """

@@ -144,7 +144,7 @@ def _no_twins(path: AnyPath, content: _Object, what: str) -> None:
 
 
 class _Reader:
-    """Gathers what a file says, query by query."""
+    """Gathers the entries of a file, query by query."""
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path

@@ -30,7 +30,7 @@ def covered(spans: Iterable[Span]) -> float:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The union of spans as spans apart from each other, in order; what has no length is left out."""
+    """The union of spans as spans apart from each other, in order; spans without length are left out."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if end <= start:
@@ -218,7 +218,7 @@ class _PairState:
         self.total: dict[Axis, float] = {"query": 0.0, "target": 0.0}
 
     def add(self, segment: Segment) -> list[tuple[float, float]]:
-        """One prediction more: what it adds on each axis to shared and to predicted seconds."""
+        """One prediction more: the seconds that it adds on each axis, shared and predicted."""
         self.met += [true for true in self.missed if overlap(true, segment)]
         self.missed = [true for true in self.missed if not overlap(true, segment)]
         added = []

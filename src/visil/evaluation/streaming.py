@@ -63,7 +63,7 @@ class Streamed:
 
 
 class ScoreLog:
-    """Scores as they come, in a folder; ``identity`` is what they depend on, and another one is refused."""
+    """Scores as they come, in a folder; ``identity`` names all that they depend on; another one is refused."""
 
     def __init__(self, folder: Path, identity: Mapping[str, object], queries: Sequence[str]) -> None:
         self.folder, self.queries = make_folder(folder, "the folder of scores"), list(queries)
@@ -145,7 +145,7 @@ def stream_scores(
     log: ScoreLog,
     progress: OnPairs | None = None,
 ) -> dict[str, Predictions]:
-    """Scores of every query of ``log`` with every target, by every system; what is in the log is not computed again.
+    """Scores of every query of ``log`` with every target, by every system; those in the log are not computed again.
 
     Returned are the scores of systems that look at all targets at once; those of the others are in the log.
     """

@@ -39,7 +39,7 @@ def check_export(path: str | os.PathLike[str], queries: int = 1) -> None:
 
 
 def export(relations: Sequence[Relation], path: str | os.PathLike[str]) -> None:
-    """Write what was found: all of it as JSON Lines, its shared stretches as anything else."""
+    """Write relations: all of each as JSON Lines, its shared stretches in other formats."""
     check_export(path, len(by_query(relations)))
     text = FORMATS[Path(path).suffix.lower()](relations)
     with replacing(path) as fresh:

@@ -38,7 +38,7 @@ def write_report(
     min_confidence: float | None = None,
     frames_at: FramesAt = frames_at,
 ) -> None:
-    """Groups, their videos and what each pair shares, with frames, timelines and matrices, as one HTML file.
+    """Groups, their videos and the shared footage of each pair, with frames, timelines and matrices, as one HTML file.
 
     It is written piece by piece, so memory is that of one pair. A video that cannot be read any more
     gets a placeholder. ``min_confidence`` is only stated in the page. ``frames_at`` decodes.

@@ -134,7 +134,7 @@ def _time(seconds: float, rate: float) -> Any:
 
 
 def _beside_each_other(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Rows of stretches, none of which overlap in the query: what a track can hold."""
+    """Rows of stretches, none of which overlap in the query, so that a track can hold them."""
     rows: list[list[Segment]] = []
     for segment in sorted(segments, key=lambda one: one.query):
         if segment.query[1] <= segment.query[0]:

@@ -164,7 +164,7 @@ class _Reported:
 def _results(
     threads: int, work: Callable[[Path], Result], items: Iterable[Path]
 ) -> Iterator[tuple[Path, Result]]:
-    """Each item with what ``work`` gives for it; the first error, or an interrupt, drops what has not begun."""
+    """Each item with the result of ``work``; the first error, or an interrupt, drops items not yet begun."""
     with ThreadPoolExecutor(threads, "visil-footage") as pool:
         waiting = {pool.submit(work, item): item for item in items}
         try:

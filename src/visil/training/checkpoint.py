@@ -25,7 +25,7 @@ FORMAT = 1
 def save_checkpoint(folder: Path, identity: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     """Write ``state`` (tensors, numbers, text, and lists and dicts of them) as the folder's last checkpoint.
 
-    ``identity`` is what a run that goes on from it must have in common: settings and data, as JSON would hold them.
+    ``identity`` are settings and data, as JSON would hold them, which a run that goes on from it must share.
     """
     last = folder / LAST
     with replacing(last) as fresh:

@@ -1,4 +1,4 @@
-"""A training configuration from YAML, checked strictly: every complaint names the file, the key and what it takes."""
+"""A training configuration from YAML, checked strictly: complaints name the file, the key and its allowed values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from visil.training.config import TrainConfig
 
 
 def read_train_config(path: str | os.PathLike[str]) -> TrainConfig:
-    """The configuration in a YAML file; what it leaves out has its default."""
+    """The configuration in a YAML file; settings left out have their defaults."""
     import yaml
 
     try:
@@ -35,7 +35,7 @@ def read_train_config(path: str | os.PathLike[str]) -> TrainConfig:
 
 
 def train_config(values: object) -> TrainConfig:
-    """The configuration in nested mappings, as YAML gives them; ``recipe: paper`` is what they are changes of."""
+    """The configuration in nested mappings, as YAML gives them; ``recipe: paper`` names the recipe that they change."""
     from visil.training.recipes import recipe_called
 
     name = values.get("recipe") if isinstance(values, dict) else None

@@ -52,7 +52,7 @@ class Split:
 def read_footage(
     config: DataConfig, sampling: Sampling, cache: Path, tell: Tell, progress: Counted | None = None
 ) -> Split:
-    """Decode what is not decoded yet; videos that cannot be read are told of and left out."""
+    """Decode videos that are not decoded yet; unreadable ones are named and left out."""
     if not config.videos:
         raise UsageError("no videos to learn from: set data.videos, or give --videos")
     annotated: list[SegmentPair[str]] = []

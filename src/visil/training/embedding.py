@@ -1,4 +1,4 @@
-"""From snippets to vectors: what is frozen is computed once a video and kept, what learns is computed each time."""
+"""From snippets to vectors: frozen layers are computed once a video and kept, learning ones each time."""
 
 from __future__ import annotations
 

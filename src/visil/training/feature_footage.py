@@ -1,4 +1,4 @@
-"""Videos that are features already: what is learned from where no picture is at hand, as with I3D's of action videos.
+"""Videos that are features already, to learn from without pictures, as with I3D's features of action videos.
 
 Everything but the pictures is as with footage: pools, hard negatives, snippets, losses, the trainer. Made positives are
 changed in time alone, since there is no picture to change.

@@ -244,7 +244,7 @@ def train_frames(
 ) -> bool:
     """Fine-tune what ``stage.learn`` names; ``on_step`` is called every so many steps.
 
-    With a ``folder``, checkpoints are written there and a run goes on from what it finds, to the same result. False:
+    With a ``folder``, checkpoints are written there and a run goes on from those it finds, to the same result. False:
     ``stop`` asked for an end before all steps were made.
     """
     trainer = Trainer(

@@ -98,7 +98,7 @@ class Miner:
         ]
 
     def related(self) -> list[frozenset[int]]:
-        """For each video, those that may show its footage: itself, its annotated group, and what is too similar."""
+        """For each video, those that may show its footage: itself, its annotated group, too similar ones."""
         return [
             frozenset(
                 np.flatnonzero(

@@ -162,7 +162,7 @@ class Strings:
 
 
 def _elsewhere(original: Piece, copy: Piece) -> Piece | None:
-    """The longest stretch of a video that is far from what a copy shows of it; None: there is none of three frames."""
+    """The longest stretch of a video that is far from the part that a copy shows; None: none has three frames."""
     times = original.seconds[:, 0]
     apart = np.abs(times[:, None] - copy.seconds[None, :, 0]).min(axis=1)
     free = np.flatnonzero(np.diff(np.concatenate([[0], apart > FAR + copy.step[0], [0]])))
@@ -189,7 +189,7 @@ _SIGNS = tuple(field.name for field in fields(FrameSigns))
 
 
 def save_pairs(path: Path, pairs: Pairs, identity: Mapping[str, Any]) -> None:
-    """Write pairs to one safetensors file; ``identity`` is what they were made from and how."""
+    """Write pairs to one safetensors file; ``identity`` names their source and how they were made."""
     from safetensors.torch import save_file
 
     tensors = {
@@ -203,7 +203,7 @@ def save_pairs(path: Path, pairs: Pairs, identity: Mapping[str, Any]) -> None:
 
 
 def load_pairs(path: Path) -> tuple[Pairs, dict[str, Any]]:
-    """Read pairs back, with what they were made from."""
+    """Read pairs back, with their identity."""
     from safetensors import SafetensorError, safe_open
 
     try:

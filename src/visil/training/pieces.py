@@ -1,4 +1,4 @@
-"""Pieces of footage as features, plain and edited, with what each frame shows: what pairs for the reader are made of.
+"""Pieces of footage as features, plain and edited, with the moment each frame shows, for the pairs of the reader.
 
 Of every frame it is known which videos it shows and which second of them, whatever was done to it since; so the true
 alignment of any two strings of pieces is known as well (:func:`truth`).
@@ -68,7 +68,7 @@ SAME, UNSURE = 1, 2
 
 @dataclass(frozen=True)
 class Plan:
-    """A piece before it is made: which frames of which video, and what is done to them."""
+    """A piece before it is made: frames of a video, and their edit."""
 
     video: int
     seconds: tuple[float, ...]
@@ -82,7 +82,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Features of some frames on end, and what they show."""
+    """Features of some frames on end, and the moments that they show."""
 
     vectors: Tensor
     """float16 [T, R, C]"""

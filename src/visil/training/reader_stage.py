@@ -55,7 +55,7 @@ def make_pairs(
 ) -> Pairs | None:
     """Copies, originals and strangers of some footage as pairs; validation pairs from other footage.
 
-    ``folder`` holds what is done until all is; None: ``stop`` asked for an end.
+    ``folder`` holds finished pairs until all are; None: ``stop`` asked for an end.
     """
     parts = []
     for footage, count, own in ((training, stage.pieces, seed), (validation, stage.pieces // 5, seed + 1)):
@@ -106,7 +106,7 @@ def fit_background(model: ViSiL, videos: Sequence[Piece], count: int, seed: int 
     owner = torch.cat([torch.full((len(part),), number) for number, part in enumerate(shown)])
     frames = torch.cat(shown)
     if len(frames) < 2:
-        raise UsageError("the footage shows too little to tell what is common in it")
+        raise UsageError("the footage shows too little to tell its common frames")
     some = torch.from_numpy(rng.permutation(len(frames)))
     chosen = some[: max(1, SAMPLE // frames.shape[1])]
     regions = central(frames[chosen].flatten(0, 1).to(model.device), count, seed)
@@ -180,7 +180,7 @@ _MADE = ("pieces", "uses", "strangers", "shows", "background")
 
 
 def _learning(stage: ReaderStage) -> dict[str, Any]:
-    """The settings that what is learned depends on, beside the pairs."""
+    """The settings that decide the outcome, beside the pairs."""
     values = asdict(stage)
     return {f"reader.{name}": values[name] for name in values.keys() - {"pairs", *_MADE}}
 

@@ -1,7 +1,7 @@
 """Named recipes: a model and how it is trained, as data. ``train``, ``evaluate``, ``fit-whitening`` and ``tables`` know
 them by the same names; a row of a table is one of these, or one of these with a single setting changed.
 
-``paper`` is the paper (Sec. 4, 5.2), and what stands behind a dash is what one of its tables changes about it.
+``paper`` is the paper (Sec. 4, 5.2); the word after a dash names what one of its tables changes.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def quick(recipe: Recipe) -> Recipe:
 
 
 def described(config: TrainConfig, model: ViSiLConfig) -> str:
-    """A recipe in one line: what is trained, and how."""
+    """A recipe in one line: the model and its training."""
     regions = " + ".join(f"L{level}" for level in model.levels)
     width = "" if model.dim is None else f", whitened to {model.dim:,} dimensions"
     parts = [f"{model.backbone}, {regions}-{'iMAC' if model.pooling == 'imac' else model.pooling}{width}"]

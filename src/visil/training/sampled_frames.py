@@ -1,4 +1,4 @@
-"""Frames spread evenly over many videos, however many there are: what a whitening is fitted on (Sec. 5.2).
+"""Frames spread evenly over many videos, however many there are, to fit a whitening on (Sec. 5.2).
 
 Where all of them are more than are wanted, the videos are taken as one long row of samples and every n-th of the row is
 read by itself, by seeking: a million region vectors of VCDB are 111,112 of its seven million frames.

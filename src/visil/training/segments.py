@@ -202,7 +202,7 @@ def read_vcdb(path: AnyPath) -> list[SegmentPair[str]]:
 
 
 def read_json(path: AnyPath) -> list[SegmentPair[str]]:
-    """TransVCL's labels, or ActivityNet's annotation, told apart by what is in the file."""
+    """TransVCL's labels, or ActivityNet's annotation, told apart by the file's content."""
     try:
         content = json.loads(_text(path))
     except (ValueError, RecursionError) as error:

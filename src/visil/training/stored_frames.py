@@ -27,7 +27,7 @@ QUALITY = 90
 """Of the JPEGs; about 15 kB for a frame of 224 pixels."""
 
 FORMAT = 1
-"""Part of every file's name; raised when what is in the files changes."""
+"""Part of every file's name; raised when the content of the files changes."""
 
 
 def file_name(content: str, sampling: Sampling) -> str:

@@ -35,7 +35,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """Where a run is, after a step: what is told to whoever watches it."""
+    """Where a run is after a step, for whoever watches it."""
 
     stage: Literal["frames", "videos", "reader"]
     epoch: int
@@ -67,7 +67,7 @@ class Outcome:
 
 @dataclass
 class Standing:
-    """How far a run is; what a checkpoint holds of it besides tensors."""
+    """How far a run is: the part of a checkpoint besides tensors."""
 
     epoch: int = 1
     batch: int = 0
@@ -178,7 +178,7 @@ class Objective(Protocol[Batch]):
 class Trainer(Generic[Batch]):
     """Trains by an objective; log and checkpoints go to ``folder``, where there is one.
 
-    ``identity`` is what a checkpoint must share to be gone on from: settings and data.
+    ``identity`` are settings and data, which a checkpoint must share to be gone on from.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Trainer(Generic[Batch]):
         )
 
     def _epoch(self, log: Log, on_step: Callable[[Step], None] | None, stop: Callable[[], bool]) -> bool:
-        """One epoch, or what is left of it; returns whether it was stopped before its end."""
+        """One epoch, or its rest; returns whether it was stopped before its end."""
         standing, objective = self.standing, self.objective
         began, speed, asked = time.monotonic(), Speed(), False
         with objective.epoch(standing.epoch, standing.batch) as (count, batches):

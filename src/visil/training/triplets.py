@@ -78,7 +78,7 @@ class TripletSampler:
             raise UsageError(f"{len(times)} videos were given relations for {len(related)}")
         self._related = mutual(related)
         self.pools = [self._trimmed(pool).usable(self._related) for pool in pools]
-        """Of the given pools, what has negatives and lies inside its videos."""
+        """The pairs of the given pools that have negatives and lie inside their videos."""
         if not any(len(pool) for pool in self.pools):
             raise UsageError("no triplets can be drawn: no positive pair has a negative")
         self._foreign = ForeignClips([len(seconds) for seconds in times])

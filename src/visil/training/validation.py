@@ -109,7 +109,7 @@ def stretch_of(footage: Footage, video: int, positions: Sequence[int]) -> Span:
 
 
 def shares(pair: SegmentPair[int], query: Span, target: Span) -> bool:
-    """Whether stretches of a pair's two videos show enough of what they are annotated to have in common."""
+    """Whether stretches of a pair's two videos show enough of their annotated common footage."""
     (start, end), (begin, finish) = pair.query_span, pair.target_span
     rate = (finish - begin) / (end - start)
     first, last = max(start, query[0]), min(end, query[1])

@@ -1,5 +1,5 @@
 """The objective of the paper (Sec. 4.4, 4.5, 5.2): triplets of snippets and Eq. 9; beyond it, InfoNCE over the whole
-batch, or what a teacher says of the same pairs.
+batch, or a teacher's answers on the same pairs.
 
 An epoch is what the sampler draws; after each the model is validated, and the best one is kept.
 """
@@ -126,7 +126,7 @@ class VideoObjective:
         return learning_rate(self.config.optim, step, along)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss of these triplets and what it is made of."""
+        """The loss of these triplets and its terms."""
         triplets, pictures = batch
         snippets, size, given = self._snippets(triplets), len(triplets), None
         with self._autocast():
@@ -233,7 +233,7 @@ def learning_rate(optim: OptimConfig, step: int, along: float) -> float:
 
 @dataclass(frozen=True)
 class BatchLoss:
-    """A loss and what it is made of."""
+    """A loss and its terms."""
 
     loss: Tensor
     """The loss: a scalar with a gradient."""
@@ -260,7 +260,7 @@ def batch_loss(
     """The loss of these triplets, whose snippets' refined vectors [T, R, D] are given; ``negatives`` may be none.
 
     ``related`` names for each video those that may show its footage, and so are no negatives of it in a batch.
-    ``taught`` is what a teacher says of anchors with positives, then of anchors with negatives, [2 B].
+    ``taught`` are a teacher's similarities of anchors with positives, then with negatives, [2 B].
     """
     if config.kind != "infonce":
         return _triplets(model, anchors, positives, negatives, config, taught)
@@ -289,7 +289,7 @@ def _triplets(
     config: LossConfig,
     taught: Tensor | None,
 ) -> BatchLoss:
-    """Eq. 7 over anchors with positives and with negatives; or, with a teacher, as near to what it says of them."""
+    """Eq. 7 over anchors with positives and with negatives; or, with a teacher, the distance from its similarities."""
     query, target = VideoBatch.of([*anchors, *anchors]), VideoBatch.of([*positives, *negatives])
     compared = compare_pairs(model, query, target)
     positive, negative = compared.similarity.chunk(2)

@@ -32,7 +32,7 @@ VECTORS = 1_000_000
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model with a new whitening, and what it was fitted on."""
+    """A model with a new whitening, and the data it was fitted on."""
 
     model: ViSiL
     videos: int

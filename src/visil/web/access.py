@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS logged_out (session TEXT PRIMARY KEY, until INTEGER N
 
 
 class AccessStore:
-    """The file of both: what is noted of callers, and their sessions that are over."""
+    """The file of both: the record of callers' changes, and sessions that are over."""
 
     def __init__(self, path: Path, kept_s: float) -> None:
         self.kept_s = kept_s

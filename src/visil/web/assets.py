@@ -69,7 +69,7 @@ class Assets:
         return found
 
     def _addressed(self, name: str, data: bytes) -> bytes:
-        """A page with the addresses under which what it names never changes."""
+        """A page with addresses of files that never change."""
         if not name.endswith(".html"):
             return data
         return data.replace(b'"static/', f'"static/{self.version}/'.encode())

@@ -98,7 +98,7 @@ class Banks:
             return made.rowcount == 1
 
     def change(self, name: str, changes: Mapping[str, Any]) -> Bank:
-        """Change what is named of a bank."""
+        """Change the named values of a bank."""
         bank = replace(self.bank(name), **changes)
         with self._lock:
             self._db.execute(
@@ -162,7 +162,7 @@ class Banks:
     # ------------------------------------------------------------------ for a search
 
     def members(self, names: Iterable[str]) -> dict[str, float]:
-        """Videos of some banks, each with the confidence from which it counts; what is off is left out."""
+        """Videos of some banks, each with the confidence from which it counts; those turned off are left out."""
         found: dict[str, float] = {}
         for name in names:
             bank = self.bank(name)

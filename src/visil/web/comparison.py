@@ -50,7 +50,7 @@ def keep_comparison(
     videos: tuple[VideoFeatures, VideoFeatures],
     refs: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write a match's S_f and S_v into a folder; returns what a result says of them, and of its segments."""
+    """Write a match's S_f and S_v into a folder; returns the part of a result about them, and about its segments."""
     rows, columns = (-(-len(video) // SIDE) for video in videos)
     frames, output = _matrices(model, match, videos, (rows, columns))
     grids = match.query_times[::rows], match.target_times[::columns]
@@ -234,7 +234,7 @@ ROUGH_SHARE = 0.1
 OFF_LINE = 0.01
 """Similarity taken off for each second off the line from end to end: still footage is alike anywhere."""
 OFF_MIDDLE = 0.05
-"""The same at the far end of what is looked at: a frame in the middle stands for a stretch best."""
+"""The same at the far end of the search: a frame in the middle stands for a stretch best."""
 MOST_ROWS = 32
 """Frames of the query that a line is laid through, spread over the stretch."""
 MOST_COLUMNS = 1200

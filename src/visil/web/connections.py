@@ -1,4 +1,4 @@
-"""Connections that cannot block others: what they ask must be said in time, and there are only so many of them.
+"""Connections that cannot block others: requests must arrive in time, and there are only so many connections.
 
 Whoever has connected and asked for nothing costs next to nothing, until there are so many that nobody else gets in. So
 the headers of a request must be there some seconds after its first byte, and where there is no room for one more, the
@@ -109,7 +109,7 @@ class Connection(H11Protocol):
 
 
 def files_allowed(wanted: int) -> int:
-    """How many files this process may have open, raised to what is wanted where the system lets it."""
+    """How many files this process may have open, raised to the wanted number where the system lets it."""
     if sys.platform == "win32":
         return wanted
     import resource

@@ -55,7 +55,7 @@ def report(
     sides: tuple[VideoFeatures, VideoFeatures],
     request: dict[str, Any],
 ) -> None:
-    """One match as an HTML file; the request says where the files are, and what they are called."""
+    """One match as an HTML file; the request holds paths and names of the files."""
     first, second = (
         replace(features, path=path) for features, path in zip(sides, request["paths"], strict=True)
     )

@@ -66,7 +66,7 @@ class Judged:
         return {path: why for video in group.videos for path, why in must_stay(self.files(video.id)).items()}
 
     def decided(self, decisions: Decisions) -> Duplicates:
-        """The same with what people decided about files."""
+        """The same with people's decisions about files."""
         if not decisions:
             return self.found
         groups = [decided(group, decisions, self.bound(group)) for group in self.found.groups]

@@ -69,7 +69,7 @@ class LibraryEntry(NamedTuple):
         return sorted((path for path, _ in self.files if path != self.path), key=natural_order)
 
     def there(self) -> Iterator[tuple[str, Stamp, bool]]:
-        """Files that may still be what was added: path, stamp as it is now, whether that has not changed."""
+        """Files that may still hold the video: path, stamp as it is now, whether that has not changed."""
         for path, stamp in self.files:
             try:
                 status = os.stat(path)
@@ -249,7 +249,7 @@ class Library:
         return [known[file] for file in files]
 
     def held_by(self, entry: LibraryEntry) -> tuple[str, Stamp] | None:
-        """A file that still is what was added; None where there is none. One that was touched is read once to see."""
+        """A file that still holds the video; None where there is none. One that was touched is read once to see."""
         for path, stamp, unchanged in entry.there():
             if unchanged or self._holds(path, stamp, entry.id):
                 return path, stamp

@@ -94,7 +94,7 @@ class Monitor:
 
 
 def call_of(scope: Scope) -> str:
-    """Which call a request was, with names in place of what was asked for; few, whatever people ask."""
+    """The call of a request, with names in place of values, so that there are few."""
     if "endpoint" not in scope:
         return "none"
     path: str = scope["path"]

@@ -84,7 +84,7 @@ def describe(app: FastAPI, tokens: bool) -> dict[str, Any]:
 
 
 def _call(method: str, path: str, operation: dict[str, Any], tokens: bool) -> dict[str, Any]:
-    """One call: named by what it does, with who may make it."""
+    """One call: its name, and the role that may make it."""
     operation["responses"] = {
         status: answer
         for status, answer in operation["responses"].items()

@@ -48,7 +48,7 @@ RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
 def wanted(header: str | None, size: int) -> tuple[int, int] | None:
     """First and last byte that a Range header asks for; None: all. A ValueError where there are no such bytes.
 
-    Several ranges in one header, and what is no range of bytes, are answered with everything, as the standard allows.
+    Several ranges in one header, and other headers, are answered with everything, as the standard allows.
     """
     found = RANGE.match(header.strip()) if header else None
     if found is None or not any(found.groups()):

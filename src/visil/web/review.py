@@ -1,4 +1,4 @@
-"""The duplicates that were found last, as they are reviewed: what is suggested, what was decided, how far it is."""
+"""The duplicates that were found last, as they are reviewed: suggestions, decisions, progress."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Reviewed:
 
 
 class Review:
-    """Duplicates to review; what was judged, decided or changed on disk is in the next answer."""
+    """Duplicates to review; the next answer has all judgements, decisions and changes on disk."""
 
     def __init__(self, library: Library, store: JobStore, decisions: DecisionStore) -> None:
         self.library = library
@@ -221,7 +221,7 @@ class Review:
         }
 
     def state(self, reviewed: Reviewed) -> dict[str, Any]:
-        """When it was found, how far the review is, and what has come or gone since."""
+        """When it was found, how far the review is, and the videos that have come or gone since."""
         rows = [(group, row) for group in reviewed.groups for row in group.rows]
         going = [(group, row) for group, row in rows if row.action == "drop"]
         settled = [row for group, row in going if row.path in group.settled]
@@ -318,7 +318,7 @@ class Telling:
         ]
 
     def judged(self, pair: dict[str, Any]) -> dict[str, Any]:
-        """A pair with what a person said of it, and a moment that both show, where one was looked for."""
+        """A pair with a person's verdict, and a moment that both show, where one was looked for."""
         line = self.lines.get((pair["query"], pair["target"]))
         moment = None if line is None else [sum(line[side]) / 2 for side in ("query", "target")]
         return {**pair, "moment": moment, "judgement": self.said.get(key(pair["query"], pair["target"]))}

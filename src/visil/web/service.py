@@ -42,7 +42,7 @@ class Service:
         self.settings = settings
         limits = settings.limits
         self.index = Index(settings.index)
-        """For what people change: verdicts and removals. It never loads the model."""
+        """For changes by people: verdicts and removals. It never loads the model."""
         self.state = StateFolder(settings.index)
         self.access = AccessStore(self.state.access, limits.audit_s)
         self.banks = Banks(self.state.banks)
@@ -155,7 +155,7 @@ class Service:
         return job
 
     async def file_of(self, video: str) -> tuple[Path, str, tuple[int, int]]:
-        """A file that still is what was added as a video: path, name, stamp."""
+        """A file whose content still is that of a video: path, name, stamp."""
 
         def find() -> tuple[Path, str, tuple[int, int]]:
             entry = self.library.entry(video)

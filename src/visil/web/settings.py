@@ -190,7 +190,7 @@ def settle(
     webhook_hosts: Sequence[str] = (),
     access_log: str | None = None,
 ) -> Settings:
-    """Check what a user asked for. Where others than this machine can ask, there is a token, made if none is given.
+    """Check a user's options. Where others than this machine can ask, there is a token, made if none is given.
 
     Without ``roots``, files in the folder that the collection lies in may be added. ``token`` is one for everything.
     """

@@ -31,7 +31,7 @@ ID = "5f1e0c8a9b7d4e3f8a6b5c4d3e2f1a0b"
 
 
 class Asked(BaseModel):
-    """A body that may hold nothing but what is described."""
+    """A body that may hold described values alone."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -244,7 +244,7 @@ class JudgementOnRecord(BaseModel):
 
 
 class Judgements(BaseModel):
-    """A page of what people said."""
+    """A page of people's verdicts."""
 
     total: int
     offset: int
@@ -264,7 +264,7 @@ class AuditEntry(BaseModel):
 
 
 class Audit(BaseModel):
-    """A page of what was changed, newest first."""
+    """A page of changes, newest first."""
 
     total: int
     offset: int

@@ -88,7 +88,7 @@ class StateFolder:
             folder.mkdir(exist_ok=True)
 
     def close(self) -> None:
-        """Delete what was uploaded, and let another server have it."""
+        """Delete uploads, and let another server have the folder."""
         for folder in (self.uploads, self.exports):
             shutil.rmtree(folder, ignore_errors=True)
         self._lock.close()
@@ -216,7 +216,7 @@ class JobStore:
     # ------------------------------------------------------------------ what callers asked for besides
 
     def keep_key(self, caller: str, key: str, asked: str, job: str) -> None:
-        """The job that a caller's key has started, and what was asked for."""
+        """The job that a caller's key has started, and its request."""
         with self._lock:
             self._db.execute("DELETE FROM keys WHERE at < ?", (time.time() - KEYS_S,))
             self._db.execute(
@@ -303,7 +303,7 @@ class JobStore:
 
 
 def _chosen(kind: str, state: str, caller: str) -> tuple[str, list[str]]:
-    """A condition for what is named."""
+    """A condition for the named values."""
     named = {"kind": kind, "state": state, "caller": caller}
     given = {name: value for name, value in named.items() if value}
     condition = " AND ".join(f"{name} = ?" for name in given)

@@ -143,7 +143,7 @@ class Tasks:
         return same_moment(self.model, features, found, hit.segments)
 
     def batch(self, queries: list[dict[str, Any]], k: int, wanted: Filters, tell: Teller) -> dict[str, Any]:
-        """A search for each of some queries; what is wrong with one is its answer, and the others go on."""
+        """A search for each of some queries; an error in one is its answer, and the others go on."""
         results: list[dict[str, Any]] = []
         for done, query in enumerate(queries):
             tell(done, len(queries), "videos")
@@ -186,7 +186,7 @@ class Tasks:
     def _compared(
         self, first: VideoFeatures, second: VideoFeatures
     ) -> tuple[Match, NDArray[np.float32] | None]:
-        """A match, and what is common here of its query."""
+        """A match, and how common each frame of its query is here."""
         common = self.index.common_here().beyond_typical(first)
         (match,) = self.model.compare_many(first, [second], common=common)
         return (identical(match, first, second) if same_files(first, second) else match), common

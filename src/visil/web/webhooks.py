@@ -57,7 +57,7 @@ class Webhooks:
             )
 
     def start(self) -> None:
-        """Send what a stopped server has not."""
+        """Send messages that a stopped server has not sent."""
         for job, url in self.store.webhooks():
             found = self.store.get(job)
             if found is None or found.over:

@@ -87,7 +87,7 @@ class ShardedCatalogue:
         return ranks
 
     def changed(self) -> None:
-        """Forget what was kept of the shards: they are others, or videos move."""
+        """Forget cached facts about the shards: they are others, or videos move."""
         self._order = None
 
     # ------------------------------------------------------------------ facts about the collection
@@ -259,7 +259,7 @@ class ShardedCatalogue:
         places = {video: i for i, video in enumerate(self.order().ids)} if found else {}
         return {video: found[video] for video in sorted(found, key=lambda v: places.get(v, len(places)))}
 
-    # ------------------------------------------------------------------ what people said
+    # ------------------------------------------------------------------ people's verdicts
 
     def judge(self, a: str, b: str, verdict: Judgement | None) -> None:
         """Record what someone said, in the shard that the pair belongs to, and nowhere else."""
@@ -271,7 +271,7 @@ class ShardedCatalogue:
                 self._members.ask(place, "judge", a, b, None)
 
     def verdicts(self) -> dict[tuple[str, str], Judgement]:
-        """{(id, id): what was said}; the last word, where two shards have one."""
+        """{(id, id): verdict}; the last one, where two shards have one."""
         rows = sorted(
             (row for some in self._members.connection.each("transfers.verdicts") for row in some), key=_when
         )

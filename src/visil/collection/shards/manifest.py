@@ -1,4 +1,4 @@
-"""``shards.json``: what a sharded collection consists of, which shard a video belongs to, and who may change that.
+"""``shards.json``: the shards of a collection, which shard a video belongs to, and who may change that.
 
 A video belongs to a shard by its content, and evenly (rendezvous hashing): each shard draws a number for each video
 from their two names, and the highest has it. A shard that is added wins what it draws highest for, one part in n from

@@ -1,6 +1,6 @@
 """Shards as the parts of one collection, which answers as if it were whole.
 
-Frames vote over all shards together, what is common is sampled over all of them, and exact comparisons run where the
+Frames vote over all shards together, common footage is sampled over all of them, and exact comparisons run where the
 features are; only the best of each shard travel. Answers are those of one part with the same videos, as long as that
 would be exact itself (up to ``candidates.FLAT_FRAMES`` frames; beyond, smaller shards are exact for longer).
 """

@@ -29,7 +29,7 @@ OnMoved = Callable[[int, int], None]
 
 
 def rebalance(folder: Path, *, connect: Connect = LocalConnection.to, progress: OnMoved | None = None) -> int:
-    """Every video into the shard that its content belongs to, and what people said into that of the pair.
+    """Every video into the shard that its content belongs to, and people's verdicts into that of the pair.
 
     Returns how many videos were moved.
     """

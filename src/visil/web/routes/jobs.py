@@ -1,4 +1,4 @@
-"""Calls that follow jobs, calls about what came of them, and what people say of pairs."""
+"""Calls that follow jobs, calls about their results, and people's verdicts on pairs."""
 
 from __future__ import annotations
 

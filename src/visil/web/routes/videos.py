@@ -254,7 +254,7 @@ def _files(service: Service) -> APIRouter:
 
 
 class FilesByPath:
-    """Files inside the roots that were looked at; only what a decoder takes for a video is shown."""
+    """Files inside the roots that were looked at; only files that a decoder takes for a video are shown."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
