@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from visil.cli.options import check_folder
 from visil.cli.output import print_json
-from visil.cli.output_files import check_folder
 from visil.cli.verbosity import is_quiet
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from visil.cli.options import (
     Exports,
     ModelName,
     Precision,
+    check_folder,
     choose_device,
     import_torch,
     wake_gpu,
@@ -29,7 +30,6 @@ from visil.cli.output import (
     stretch,
     write_exports,
 )
-from visil.cli.output_files import check_folder
 from visil.cli.progress import frame_counter, video_progress
 from visil.cli.verbosity import is_quiet
 from visil.errors import UsageError, VideoError, printable

@@ -14,11 +14,11 @@ from visil.cli.options import (
     Precision,
     RayAddress,
     Workers,
+    check_folder,
     choose_device,
     opened_over,
 )
 from visil.cli.output import counted, print_json, say_written
-from visil.cli.output_files import check_folder
 from visil.cli.progress import duplicates_progress
 from visil.errors import printable
 

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what choosing them does."""
+"""Options and arguments that several commands share, their checks, and what choosing them does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from visil.errors import IndexFolderError, UsageError
+from visil.errors import IndexFolderError, UsageError, printable
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
@@ -221,3 +221,19 @@ def opened_over(index: str, address: str | None, *, model: str | None = None) ->
 
         with Index(index, model=model, connect=partial(RayConnection, model=model)) as sharded:
             yield sharded
+
+
+def check_folder(file: Path | None) -> None:
+    """Find out before the work, not after it, that a file cannot be written because its folder is not there."""
+    if file is not None:
+        check_name(file)
+        if not file.parent.is_dir():
+            raise UsageError(f"{printable(str(file))}: cannot be written: its folder does not exist")
+
+
+def check_name(file: Path) -> None:
+    """Write over nothing that is named like a video."""
+    from visil.video.container import is_video_path
+
+    if is_video_path(file):
+        raise UsageError(f"{printable(str(file))}: is named like a video; name another file to write to")

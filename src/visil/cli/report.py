@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from visil.cli.options import AsJson, Device, ModelName, Precision, choose_device, import_torch
+from visil.cli.options import AsJson, Device, ModelName, Precision, check_folder, choose_device, import_torch
 from visil.cli.output import print_json, relation, say_written
-from visil.cli.output_files import check_folder
 from visil.cli.progress import frame_counter
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from visil.cli.config_file import SECRETS
-from visil.cli.output_files import check_name
+from visil.cli.options import check_name
 from visil.errors import UsageError, VisilError, os_reason, printable
 
 Quiet = Annotated[
