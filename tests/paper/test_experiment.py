@@ -85,7 +85,7 @@ def test_scores_follow_the_annotation_where_triplets_are_learned_from(data: Path
         header = "query,query_start,query_end,target,target_start,target_end"
         pairs.write_text(f"{header}\n10.mp4,0,{end},11.mp4,0,{end}\n")
         made = experiment(data, "VCDB", tmp_path, annotations=pairs)
-        return [made._digest(*made._system(name, None)) for name in ("DML", "LAMV+QE", "DP")]
+        return [made._digest(*made.placed(name)) for name in ("DML", "LAMV+QE", "DP")]
 
     first, other = digests(3), digests(4)
     assert [one == two for one, two in zip(first, other, strict=True)] == [False, False, True]

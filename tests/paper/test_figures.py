@@ -9,11 +9,12 @@ from typing import cast
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from toy_bench import small_experiment, small_model, write_clips
+from toy_bench import QUICK, SMALL, small_experiment, small_model, write_clips
 from visil.compare.visil import ViSiL
-from visil.errors import UsageError
+from visil.errors import UsageError, VideoError
 from visil.evaluation.datasets.activitynet import ActivityNet
 from visil.evaluation.datasets.fivr import Fivr
 from visil.evaluation.predictions import as_scores
@@ -107,6 +108,64 @@ def test_matrices_are_those_of_the_model(experiment: Experiment) -> None:
     assert frames is not None
     assert outputs is not None
     assert [max(4, side) // 4 for side in frames.shape] == list(outputs.shape)  # the network's two poolings
+
+
+def test_a_model_of_another_network_is_drawn_and_timed_on_its_own_features(experiment: Experiment) -> None:
+    """Its whitening does not fit the vectors that the other rows read; where it would, the figure would be wrong."""
+    config = ViSiLConfig("own", "efficientnet-lite0", (1,), levels=(2,), dim=8, attention="context")
+    model = ViSiL(
+        config.replaced(comparator="replicate", sampling=SMALL), with_backbone=False
+    ).load_backbone()
+    videos, networks, out = experiment.videos, experiment.networks, experiment.out
+    given = Experiment(videos, networks, out, SMALL, changes=QUICK, models={"ViSiL_v": model})
+    table, _ = figure_7(given)
+    query, target = table.rows[0].label.removeprefix("duplicate scene: ").split(", ")
+    embedded = [
+        model.embed_frames(torch.from_numpy(np.concatenate([batch.images for batch in videos.batches(name)])))
+        for name in (query, target)
+    ]
+    assert table.rows[0].ours["score"] == pytest.approx(model.compare(*embedded).score, abs=1e-3)
+    assert table_10(given).rows[3].recipe == "given: own"
+
+
+def test_of_a_pair_that_cannot_be_read_another_is_drawn(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = experiment.bank
+    monkeypatch.setattr(bank, "unreadable", {})
+    monkeypatch.setattr(bank.videos, "failed", [])
+    first = example_pairs(experiment)[0][2]
+    prepare = bank.prepare
+
+    def prepare_all_but_the_first(kinds: list[str], names: list[str]) -> None:
+        if first in names:
+            bank.left_out(first, first, "damaged")
+        prepare(kinds, names)
+
+    monkeypatch.setattr(bank, "prepare", prepare_all_but_the_first)
+    table, _ = figure_7(experiment)
+    assert table.rows[0].label.startswith("duplicate scene: ")
+    assert all(first not in row.label.split(", ") for row in table.rows)
+    assert bank.videos.failed == [(first, "damaged")]
+
+
+def test_of_a_video_whose_picture_cannot_be_read_another_is_drawn(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank, videos = experiment.bank, experiment.videos
+    monkeypatch.setattr(bank, "unreadable", {})
+    monkeypatch.setattr(videos, "failed", [])
+    first = figure_6(experiment)[0].rows[0].label
+    pictures = videos.pictures
+
+    def all_but_the_first(name: str, places: Sequence[float]) -> NDArray[np.uint8]:
+        if name == first:
+            raise VideoError(name, "damaged")
+        return pictures(name, places)
+
+    monkeypatch.setattr(videos, "pictures", all_but_the_first)
+    assert first not in [row.label for row in figure_6(experiment)[0].rows]
+    assert videos.failed == [(first, "damaged")]
 
 
 def test_attention_is_drawn(experiment: Experiment) -> None:

@@ -190,8 +190,11 @@ def test_names() -> None:
 def test_unreadable_videos_are_left_out_of_the_truth(clips: Path, tmp_path: Path) -> None:
     own = small_experiment(clips, tmp_path)
     gone = sorted(own.videos.benchmark.database)[0]
-    own.bank.unreadable.add(gone)
+    own.bank.left_out(gone, gone, "damaged")
     figures = own.figures("MAC")
     assert figures["missing_videos"] == 1
     row = own.predictions("MAC").scores[own.videos.benchmark.queries[0]]
     assert gone not in row.targets
+    again = small_experiment(clips, tmp_path)  # scores are read back: the truth is the same
+    assert again.figures("MAC") == figures
+    assert again.videos.failed == [(gone, "damaged")]

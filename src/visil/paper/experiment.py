@@ -13,7 +13,7 @@ import torch
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures
-from visil.evaluation.predictions import Predictions, read_predictions, write_predictions
+from visil.evaluation.predictions import Predictions
 from visil.evaluation.scoring import score_videos
 from visil.paper.ablation import RECIPE_OF, row_recipe
 from visil.paper.baselines.frame_features import FrameFeatures
@@ -22,6 +22,7 @@ from visil.paper.baselines.system import ComparedSystem, PlacedSystem
 from visil.paper.baselines.visil_systems import POOLED, RefinedSystem, visil_system
 from visil.paper.feature_bank import FeatureBank, Networks
 from visil.paper.feature_kinds import I3D_KIND, VGG, split_kind, stages_of
+from visil.paper.kept_scores import KeptScores
 from visil.paper.streamed_tables import stream_systems, streamable
 from visil.paper.taught_systems import TaughtSystems
 from visil.paper.trained_models import TrainedModels
@@ -169,7 +170,7 @@ class Experiment:
         tell: Tell = lambda _: None,
     ) -> None:
         self.videos, self.networks, self.sampling, self.out = videos, networks, sampling, out
-        self.models_folder, self._scores_folder = out / "models", out / "cache" / "scores"
+        self.models_folder = out / "models"
         self.changes, self.seed = changes or Changes(), seed
         self.models = dict(models or {})
         if annotations is not None:
@@ -179,6 +180,7 @@ class Experiment:
         annotated = annotations is not None or not isinstance(videos, DatasetVideos)
         self.setup = Setup(networks, self.models, self.changes, bool(videos.learning_files), annotated)
         self.bank = FeatureBank(videos, out / "cache" / "features", networks, on_videos)
+        self._kept = KeptScores(out / "cache" / "scores", self.bank)
         self.trainer = TrainedModels(
             self.bank,
             self.models_folder,
@@ -191,7 +193,7 @@ class Experiment:
         self._systems = TaughtSystems(self.trainer, self.setup.recipe("ViSiL_v"), quick=self.changes.quick)
         self._tell, self._on_videos = tell, on_videos
         self._streaming = streaming
-        self._kept: dict[tuple[str, str | None], Predictions] = {}
+        self._predictions: dict[tuple[str, str | None], Predictions] = {}
 
     def prepare(self, rows: Mapping[str, str | None]) -> None:
         """Make the features of many rows ({name: other features, or None}) in one pass; or, streaming, their scores."""
@@ -210,11 +212,12 @@ class Experiment:
         left: dict[str, str | None] = {}
         for name, reads in rows.items():
             try:
-                made, bank, of = self._system(name, reads)
+                made, bank, of = self.placed(name, reads)
             except Unavailable:
                 continue
             digest = self._digest(made, bank, of)
-            if self._file(digest).exists():
+            if digest in self._kept:
+                self._kept.recall(digest)
                 continue
             if not self._passes(made, bank):
                 self._tell(f"{name} cannot be streamed: its features are kept")
@@ -235,10 +238,8 @@ class Experiment:
             self.teach(made)
         if systems:
             self._tell(f"one pass: {', '.join(made.name for made in systems.values())}")
-            failed = stream_systems(
-                systems, self.bank, self.out / "cache" / "streams", self._file, self._on_videos
-            )
-            self.videos.failed.extend(failed)
+            folder = self.out / "cache" / "streams"
+            stream_systems(systems, self.bank, folder, self._kept.write, self._on_videos)
 
     def prepare_outcomes(self, recipes: Mapping[str, Recipe]) -> None:
         """Train recipes {name: recipe} and, streaming, score all that come of them in one pass."""
@@ -246,7 +247,7 @@ class Experiment:
         if self._streaming:
             made = [(RefinedSystem(model, name), _learned(model)) for name, model in models.items()]
             systems = {self._digest(system, self.bank, of): system for system, of in made}
-            self._stream({key: one for key, one in systems.items() if not self._file(key).exists()})
+            self._stream({key: one for key, one in systems.items() if key not in self._kept})
 
     def _digest(self, made: ComparedSystem[Any], bank: FeatureBank, of: str) -> str:
         """Tells scores apart by all that they depend on: what was learned from is part of it where anything was."""
@@ -255,21 +256,17 @@ class Experiment:
         text += [f"{name} {bank.videos.key(name)}" for name in bank.ids]
         return hashlib.sha256("\n".join(text).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
-    def _file(self, digest: str) -> Path:
-        """Where the scores are kept that depend on this."""
-        return self._scores_folder / f"{digest}.json"
-
     def teach(self, made: ComparedSystem[Any]) -> None:
         """Train a system on the videos to learn from."""
         self._systems.teach(made)
 
     def predictions(self, name: str, reads: str | None = None) -> Predictions:
         """Scores of a system, made now or before."""
-        if (name, reads) not in self._kept:
-            made, bank, of = self._system(name, reads)
+        if (name, reads) not in self._predictions:
+            made, bank, of = self.placed(name, reads)
             self._tell(f"comparing: {name}")
-            self._kept[name, reads] = self._scored(made, bank, of)
-        return self._kept[name, reads]
+            self._predictions[name, reads] = self._scored(made, bank, of)
+        return self._predictions[name, reads]
 
     def figures(self, name: str, reads: str | None = None) -> Figures:
         """The benchmark's figures of a system."""
@@ -304,9 +301,9 @@ class Experiment:
 
     def system(self, name: str, reads: str | None = None) -> ComparedSystem[Any]:
         """A system by name; what it learns by training with pictures is trained already."""
-        return self._system(name, reads)[0]
+        return self.placed(name, reads)[0]
 
-    def _system(self, name: str, reads: str | None) -> tuple[ComparedSystem[Any], FeatureBank, str]:
+    def placed(self, name: str, reads: str | None = None) -> tuple[ComparedSystem[Any], FeatureBank, str]:
         """The system, placed where networks are if it can be, its features, and what it is beyond its name."""
         made, bank, of = self._made(name, reads)
         if isinstance(made, PlacedSystem):
@@ -329,6 +326,7 @@ class Experiment:
                 return RefinedSystem(model, given), self.bank, _learned(model)
             networks = replace(self.networks, model=model, _keys={})
             bank = FeatureBank(self.videos, self.bank.folder, networks, self.bank.progress)
+            bank.unreadable = self.bank.unreadable
             return own, bank, _learned(model)
         if name == "model":
             if self.networks.model is None:
@@ -349,15 +347,13 @@ class Experiment:
         ``of`` says what the system is beyond its name and features, such as how it was trained.
         """
         digest = self._digest(made, bank, of)
-        file = self._file(digest)
-        if not file.exists() and self._passes(made, bank):
+        if digest not in self._kept and self._passes(made, bank):
             self._stream({digest: made})
-        if file.exists():
-            return read_predictions(file)
+        if digest in self._kept:
+            return self._kept.read(digest)
         self.teach(made)
         found = score_system(made, bank)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_predictions(file, found)
+        self._kept.write(digest, found)
         return found
 
     def _evaluated(self, predictions: Predictions) -> Figures:

@@ -102,7 +102,8 @@ class FeatureBank:
     ) -> None:
         self.videos, self.folder, self.networks, self.progress = videos, folder, networks, progress
         self._store = FeatureStore(folder)
-        self.unreadable: set[str] = set()
+        self.unreadable: dict[str, tuple[str, str]] = {}
+        """Ids whose videos could not be read: their files, and why."""
         self._fitted: dict[str, Whitening] = {}
         self._pcas: dict[str, PCA] = {}
         make_folder(folder, "the folder of features")
@@ -166,9 +167,15 @@ class FeatureBank:
             self._fitted[kind] = fitted(self._pca(base), WIDTHS.get(base), whiten=SUFFIXES[suffix])
         return self._fitted[kind]
 
+    def left_out(self, name: str, path: str, reason: str) -> None:
+        """Note, and tell of once, that the video of an id cannot be read."""
+        if name not in self.unreadable:
+            self.unreadable[name] = (path, reason)
+            self.videos.failed.append((path, reason))
+
     def readable(self, names: Iterable[str]) -> list[str]:
         """Those of some ids that have features."""
-        here = {*self.ids, *self.videos.learning} - self.unreadable
+        here = {*self.ids, *self.videos.learning} - self.unreadable.keys()
         return [name for name in names if name in here]
 
     def to_learn(self, kind: str) -> list[VideoFeatures]:
@@ -269,8 +276,7 @@ class _Preparing:
         self._tell(video.name)
 
     def fail(self, name: str, _: NamedVideo | None, error: VideoError) -> None:
-        self.bank.unreadable.add(name)
-        self.bank.videos.failed.append((error.path, error.reason))
+        self.bank.left_out(name, error.path, error.reason)
         self._tell(name)
 
     def _tell(self, name: str) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from torch import Tensor
 
-from visil.errors import UsageError
+from visil.errors import UsageError, VideoError
 from visil.evaluation.benchmark import Benchmark, RankedTargets
 from visil.evaluation.datasets.fivr import TASKS, Fivr, hardest_part
 from visil.evaluation.metrics import interpolated_precision
@@ -18,9 +19,10 @@ from visil.evaluation.predictions import Scores
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
 from visil.paper.ablation import CURVES, curve_recipe
-from visil.paper.baselines.visil_systems import RefinedSystem
+from visil.paper.baselines.system import ComparedSystem
 from visil.paper.built_in import BuiltIn
 from visil.paper.experiment import Experiment, Unavailable
+from visil.paper.feature_bank import FeatureBank
 from visil.paper.tables import MadeRow, MadeTable, Value, flat, noted
 from visil.plots.attention_figure import attention_figure
 from visil.plots.heat import HEAT
@@ -45,6 +47,9 @@ WIDER = {
     False: {"CSVR": "complementary scene", "ISVR": "same incident"},
 }
 """Relations beyond duplicates, on the built-in benchmark or not, by the task that counts them."""
+
+Pair = tuple[str, str, str]
+"""A relation, a query and a target."""
 
 ATTENDED = 6
 """Frames in the picture of attention, each of another video."""
@@ -174,42 +179,63 @@ def figure_6(experiment: Experiment) -> tuple[MadeTable, Figure]:
     """Figure 6: frames of some videos under the attention of ViSiL_v."""
     videos = experiment.videos
     model = experiment.trained("ViSiL_v")
-    names = experiment.bank.readable(sorted(videos.benchmark.database))
-    names = names[:: max(1, len(names) // ATTENDED)][:ATTENDED]
-    pictures = torch.from_numpy(np.concatenate([videos.pictures(name, [0.5]) for name in names]))
+    shown = _middles(experiment, sorted(videos.benchmark.database))
+    pictures = torch.from_numpy(np.stack(list(shown.values())))
     weights = model.attention_weights(pictures)
     rows = [
         MadeRow(name, {"least": float(own.min()), "mean": float(own.mean()), "most": float(own.max())}, {})
-        for name, own in zip(names, weights, strict=True)
+        for name, own in zip(shown, weights, strict=True)
     ]
-    note = "Weights of the nine regions of one frame of each video."
+    note = f"Weights of the {weights.shape[1]} regions of one frame of each video."
     columns = ["least", "mean", "most"]
     table = _table(experiment, "attention", "Attention of ViSiL_v", columns, rows, note, models=("ViSiL_v",))
     return table, attention_figure(pictures.numpy(), weights.double().numpy(), None)
 
 
+def _middles(experiment: Experiment, names: Sequence[str]) -> dict[str, NDArray[np.uint8]]:
+    """The middle frames of some videos, spread evenly over those that can be read."""
+    bank, step = experiment.bank, max(1, len(names) // ATTENDED)
+    spread = [*names[::step], *(name for place, name in enumerate(names) if place % step)]
+    found: dict[str, NDArray[np.uint8]] = {}
+    for name in bank.readable(spread):
+        if len(found) == ATTENDED:
+            break
+        try:
+            (found[name],) = experiment.videos.pictures(name, [0.5])
+        except VideoError as error:
+            bank.left_out(name, error.path, error.reason)
+    if not found:
+        raise UsageError("no video of the benchmark can be read: no frame can be drawn")
+    return found
+
+
 def figure_1(experiment: Experiment) -> tuple[MadeTable, Figure]:
     """Figure 1: S_f and the network's output for a pair that shares footage, and for one that does not."""
-    pairs = example_pairs(experiment)
-    return _matrices(experiment, "pairs", [pairs[0], pairs[-1]])
+    return _matrices(experiment, "pairs", lambda pairs: [pairs[0], pairs[-1]])
 
 
 def figure_7(experiment: Experiment) -> tuple[MadeTable, Figure]:
     """Figure 7: frames, S_f and the network's output for each kind of relation that the truth knows, and for none."""
-    return _matrices(experiment, "matrices", example_pairs(experiment))
+    return _matrices(experiment, "matrices", lambda pairs: pairs)
 
 
 def _matrices(
-    experiment: Experiment, name: str, pairs: Sequence[tuple[str, str, str]]
+    experiment: Experiment, name: str, chosen: Callable[[list[Pair]], list[Pair]]
 ) -> tuple[MadeTable, Figure]:
+    require_duplicates(experiment.videos.benchmark)
     model = experiment.trained("ViSiL_v")
-    system = RefinedSystem(model, "ViSiL_v")
-    experiment.bank.prepare([system.reads], [video for _, *both in pairs for video in both])
+    system, bank, _ = experiment.placed("ViSiL_v")
+    while True:  # a video that cannot be read is found out here, and others are taken
+        pairs = chosen(example_pairs(experiment))
+        names = [video for _, *both in pairs for video in both]
+        bank.prepare([system.reads], names)
+        if len(bank.readable(names)) == len(names):
+            break
     rows: list[MadeRow] = []
     figure = Figure((7.4, 0.5 + 2.5 * len(pairs)), facecolor="white", layout="constrained")
     panels = figure.subplots(len(pairs), 3, squeeze=False, width_ratios=(1.1, 1, 1))
     matches = [
-        model.compare(*(_refined(experiment, system, name) for name in (query, target)))
+        model.compare(*(_refined(bank, system, name) for name in (query, target)))
         for _, query, target in pairs
     ]
     limits = [_limits([np.asarray(match.frame_matrix) for match in matches])]
@@ -261,7 +287,7 @@ def labelled(benchmark: BuiltIn | Fivr, query: str) -> frozenset[str]:
     return frozenset().union(*benchmark.labels[query].values())
 
 
-def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:
+def example_pairs(experiment: Experiment) -> list[Pair]:
     """(kind, query, target) of the query that has most kinds of relations: duplicates first, an unrelated one last."""
     benchmark = experiment.videos.benchmark
     targets = frozenset(experiment.bank.readable(sorted(benchmark.database)))
@@ -273,7 +299,7 @@ def example_pairs(experiment: Experiment) -> list[tuple[str, str, str]]:
     return pairs
 
 
-def _pairs_of(benchmark: Benchmark, query: str, targets: frozenset[str]) -> list[tuple[str, str, str]]:
+def _pairs_of(benchmark: Benchmark, query: str, targets: frozenset[str]) -> list[Pair]:
     """One target of each relation that a query has; none where it has no duplicate here."""
     related = (duplicates_of(benchmark, query) & targets) - {query}
     if not related:
@@ -296,8 +322,8 @@ def _wider(benchmark: Benchmark, query: str, task: str) -> frozenset[str]:
     return frozenset()
 
 
-def _refined(experiment: Experiment, system: RefinedSystem, name: str) -> VideoFeatures:
-    features = experiment.bank.features(name, system.reads)
+def _refined(bank: FeatureBank, system: ComparedSystem[Tensor], name: str) -> VideoFeatures:
+    features = bank.features(name, system.reads)
     return VideoFeatures(system.describe(features).clone(), features.timestamps, None, name, features.blank)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from visil.compare.visil import ViSiL
+from visil.compare.visil import BATCH, ViSiL
 from visil.kernels import Scorer
 from visil.model.comparator import repeated
 from visil.model.formula import Formula
@@ -87,7 +87,11 @@ def _times(
     maker, device = experiment.networks.maker([kind]), torch.device(experiment.networks.device)
     maker.embed_frames(clips[0][:1])  # the first pass through a network also plans it
 
+    own = model is not None and model.backbone is not None and not experiment.shares_features(model)
+
     def extracted() -> list[Tensor]:
+        if own and model is not None:
+            return [torch.cat([model.region_vectors(part) for part in clip.split(BATCH)]) for clip in clips]
         return [maker.embed_frames(clip)[kind].vectors.to(device) for clip in clips]
 
     raw, extracting = _timed(extracted, device)

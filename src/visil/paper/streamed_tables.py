@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from visil.evaluation.predictions import write_predictions
+from visil.evaluation.predictions import Predictions
 from visil.evaluation.streaming import ByKind, Passer, ScoreLog, Streamed, stream_scores
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.lbow import LBoW
@@ -31,12 +31,12 @@ def stream_systems(
     systems: Mapping[str, ComparedSystem[Any]],
     bank: FeatureBank,
     folder: Path,
-    file_of: Callable[[str], Path],
+    keep: Callable[[str, Predictions], None],
     progress: Counted | None = None,
-) -> list[tuple[str, str]]:
-    """Score taught systems, each under the digest of all that it depends on, and write their scores to ``file_of`` it.
+) -> None:
+    """Score taught systems, each under the digest of all that it depends on, under which ``keep`` takes the scores.
 
-    Returned are the videos that could not be read; the bank knows of them from then on.
+    Of videos that cannot be read the bank knows from then on.
     """
     benchmark = bank.videos.benchmark
     queries = bank.readable(benchmark.queries)
@@ -58,12 +58,10 @@ def stream_systems(
         log,
         None if progress is None else lambda done, total, _: progress(done, total, ""),
     )
+    for video, reason in log.failed.items():
+        bank.left_out(video, bank.videos.file(video)[0], reason)
     for digest in systems:
-        file = file_of(digest)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_predictions(file, at_once.get(digest) or log.predictions(digest))
-    bank.unreadable.update(log.failed)
-    return [(bank.videos.file(video)[0], reason) for video, reason in log.failed.items()]
+        keep(digest, at_once.get(digest) or log.predictions(digest))
 
 
 def _streamed(made: ComparedSystem[Any], bank: FeatureBank) -> Streamed:
