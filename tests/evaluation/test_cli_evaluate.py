@@ -189,15 +189,29 @@ def test_in_one_pass_that_keeps_no_features(
     assert {name: answer[name] for name in stored} == stored
     assert [Path(one["path"]).name for one in answer["failed"]] == ["c.mp4"]
     assert sorted(read_files) == ["a.mp4", "b.mkv", "c.mp4", "d.mp4", "q1.mp4"]
-    assert sorted(path.name for path in folder.iterdir()) == ["run.json", "scores.jsonl"]
+    assert sorted(path.name for path in folder.iterdir()) == ["lock", "run.json", "scores.jsonl"]
 
     log = folder / "scores.jsonl"
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[:-1]) + lines[-1][:9])
     read_files.clear()
     assert read(run(*source, "--stream", folder)[1]) == answer
-    assert len(read_files) == 2, "the query, and the video whose line was cut off"
+    assert sorted(read_files) == sorted(
+        ["q1.mp4", "c.mp4", Path(f"{json.loads(lines[-1])['target']}.mp4").name]
+    )
     assert log.read_text() == "".join(lines)
+    mended = shutil.copytree(videos, tmp_path / "mended")
+    shutil.copy(videos / "d.mp4", mended / "c.mp4")
+    anew = ("fivr-5k", "--annotations", annotations / "fivr.pickle", "--videos", mended, "--json", "--stream")
+    read_files.clear()
+    assert read(run(*anew, folder)[1]) == read(run(*anew, tmp_path / "anew")[1])
+    assert sorted(read_files[:2]) == ["c.mp4", "q1.mp4"], "what could not be read is tried again"
+    (mended / "q1.mp4").write_text("no video any more")
+    shutil.copy(videos / "d.mp4", mended / "f.mp4")
+    log.write_text("".join(lines[:1]))
+    said = failed(run(*anew, folder))
+    assert "the query q1 could be read when" in said
+    assert log.read_text() == lines[0]
     other = ("cc-web-video", "--annotations", annotations / "cc_web_video.pickle", "--videos", videos)
     assert "holds none of the" in failed(run(*other, "--stream", folder))
     assert "another evaluation" in failed(

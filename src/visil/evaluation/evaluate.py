@@ -158,7 +158,6 @@ def evaluate_streaming(
     chosen = model if isinstance(model, ViSiL) else load(model)
     queries = [query for query in benchmark.queries if query in files]
     identity = {"dataset": task.to_dict(), "model": chosen.fingerprint()}
-    log = ScoreLog(folder, identity, queries)
     method = AddMethod(ModelEmbedder(chosen), chosen.config.sampling, decode_here)
     passer = Passer(
         method,
@@ -168,7 +167,8 @@ def evaluate_streaming(
     )
     targets = sorted(name for name in benchmark.database if name in files)
     streamed = {"model": Streamed(ModelSystem(chosen), itemgetter("model"))}
-    stream_scores(streamed, targets, passer, log, on_pairs)
+    with ScoreLog(folder, identity, queries) as log:
+        stream_scores(streamed, targets, passer, log, on_pairs)
     found = log.predictions("model")
     figures = _figures(benchmark, found, frozenset(files).difference(log.failed))
     failed = [(os.fspath(files[name]), reason) for name, reason in log.failed.items()]

@@ -3,7 +3,7 @@
 FIVR-200K's features in the paper's 3,840 dimensions are 1.6 TB; its scores are some hundred megabytes. Queries are read
 first and stay in memory. Every other video is read once, scored against all of them, by several systems at once where
 a table asks for it, and its features are gone. The scores go to a log, a line a video, which a run that was stopped
-goes on with.
+goes on with; videos that could not be read are tried again then.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from visil.collection.extraction import extract
 from visil.collection.extraction_work import Method, Task
 from visil.collection.feature_writer import FeatureWriter
+from visil.collection.lock import exclusive
 from visil.collection.store import features_in
 from visil.errors import FileError, UsageError, VideoError
 from visil.evaluation.predictions import Predictions, QueryScores
@@ -30,7 +33,7 @@ from visil.files import make_folder, replacing
 from visil.model.features import VideoFeatures
 from visil.progress import OnPairs
 
-HEAD, LOG, SCRATCH = "run.json", "scores.jsonl", "passing"
+HEAD, LOG, SCRATCH, LOCK = "run.json", "scores.jsonl", "passing", "lock"
 
 PASSING_BYTES = 1 << 28
 """Features that wait to be compared together, at most about."""
@@ -59,25 +62,44 @@ class Streamed:
     system: System[Any]
     features: Callable[[ByKind], VideoFeatures]
     packed: Callable[[Any], list[int]] | None = None
-    unpacked: Callable[[list[int]], Any] | None = None
+    unpacked: Callable[[NDArray[np.int64]], Any] | None = None
 
 
 class ScoreLog:
-    """Scores as they come, in a folder; ``identity`` names all that they depend on; another one is refused."""
+    """Scores as they come, in a folder; ``identity`` names all that they depend on; another one is refused.
+
+    A context: inside it, no other process may have the folder.
+    """
 
     def __init__(self, folder: Path, identity: Mapping[str, object], queries: Sequence[str]) -> None:
         self.folder, self.queries = make_folder(folder, "the folder of scores"), list(queries)
         self.failed: dict[str, str] = {}
         """Videos that could not be read, and why."""
-        self._lines: dict[str, dict[str, list[float]]] = {}
-        self.kept: dict[str, dict[str, list[int]]] = {}
+        self._lines: dict[str, dict[str, NDArray[np.float64]]] = {}
+        self.kept: dict[str, dict[str, NDArray[np.int64]]] = {}
         """Descriptions of targets by systems that look at all of them at once."""
-        head = json.loads(json.dumps({**identity, "queries": self.queries}))
+        self._identity = json.loads(json.dumps({**identity, "queries": self.queries}))
         self._head = folder / HEAD
-        if not self._head.exists():
-            with replacing(self._head) as fresh:
-                fresh.write_text(json.dumps(head), "utf-8")
-        self._begin(head)
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self._held.enter_context(exclusive(self.folder / LOCK, wait=False))
+        except BlockingIOError:
+            raise UsageError(
+                f"{self.folder}: another evaluation is at work on it: wait for its end"
+            ) from None
+        with ExitStack() as opened:
+            opened.push(self._held)
+            if not self._head.exists():
+                with replacing(self._head) as fresh:
+                    fresh.write_text(json.dumps(self._identity), "utf-8")
+            self._begin(self._identity)
+            opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
 
     def _begin(self, head: dict[str, object]) -> None:
         try:
@@ -90,15 +112,24 @@ class ScoreLog:
         whole = 0
         if log.exists():
             with open(log, "rb") as file:
-                for line in file:
+                for number, line in enumerate(file, 1):
                     if not line.endswith(b"\n"):
                         break  # the last one of a run that was killed
-                    self._take(json.loads(line))
+                    try:
+                        self._take(json.loads(line))
+                    except (ValueError, KeyError, TypeError, AttributeError):
+                        raise FileError(log, f"line {number} is damaged: delete that line") from None
                     whole += len(line)
             os.truncate(log, whole)
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has any scores."""
+        return bool(self._lines)
+
     def __contains__(self, target: str) -> bool:
-        return target in self._lines or target in self.failed
+        """Whether nothing is left to do for a target; a query that could not be read has no scores with any."""
+        return target in self._lines or (target in self.failed and target in self.queries)
 
     def add(
         self,
@@ -113,7 +144,11 @@ class ScoreLog:
             {"target": target, "scores": own, **({"kept": kept[target]} if kept else {})}
             for target, own in scores.items()
         ]
-        lines += [{"target": target, "failed": reason} for target, reason in failed.items()]
+        lines += [
+            {"target": target, "failed": reason}
+            for target, reason in failed.items()
+            if self.failed.get(target) != reason
+        ]
         with open(self.folder / LOG, "a", encoding="utf-8") as file:
             for line in lines:
                 file.write(json.dumps(line) + "\n")
@@ -122,11 +157,16 @@ class ScoreLog:
             os.fsync(file.fileno())
 
     def _take(self, line: dict[str, Any]) -> None:
+        target = line["target"]
         if "failed" in line:
-            self.failed[line["target"]] = line["failed"]
-        else:
-            self._lines[line["target"]] = line["scores"]
-            self.kept[line["target"]] = line.get("kept", {})
+            self.failed[target] = line["failed"]
+            return
+        rows = {name: np.array(values, np.float64) for name, values in line["scores"].items()}
+        if any(len(row) != len(self.queries) for row in rows.values()):
+            raise ValueError
+        self.kept[target] = {name: np.array(some, np.int64) for name, some in line.get("kept", {}).items()}
+        self._lines[target] = rows
+        self.failed.pop(target, None)
 
     def predictions(self, system: str) -> Predictions:
         """The scores of one system."""
@@ -157,8 +197,15 @@ def stream_scores(
         return {}
     queries: dict[str, ByKind] = {}
     failed: dict[str, str] = {}
-    pass_through(passer, log.queries, log.folder / SCRATCH, queries.__setitem__, failed.__setitem__)
-    log.add({}, {query: reason for query, reason in failed.items() if query not in log})
+    asked = [query for query in log.queries if query not in log.failed]
+    pass_through(passer, asked, log.folder / SCRATCH, queries.__setitem__, failed.__setitem__)
+    if failed and log.begun:
+        query, reason = next(iter(failed.items()))
+        raise UsageError(
+            f"the query {query} could be read when {log.folder} was begun, and cannot be now: {reason}; "
+            "make it readable and run again, or choose another folder"
+        )
+    log.add({}, failed)
     stream = _Stream(systems, queries, log, passer, targets, progress)
     stream.run(left)
     return {name: stream.at_once(name) for name in wide}
@@ -175,8 +222,10 @@ class _Stream:
     waiting: dict[str, ByKind] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     size: int = 0
+    done: int = 0
 
-    def run(self, left: Iterable[str]) -> None:
+    def run(self, left: Sequence[str]) -> None:
+        self.done = len(self.targets) - len(left)
         with on_cores(next(iter(self.systems.values())).system) as self.each:
             self.held = {
                 name: FeatureReader(one.system, self._reading(one, self.queries)).described(
@@ -213,11 +262,11 @@ class _Stream:
                     float(rows[query].values[place]) if query in rows else 0.0 for query in self.log.queries
                 ]
         self.log.add(found, self.failed, kept if any(kept.values()) else None)
+        self.done += len(names) + len(self.failed)
         self.waiting, self.size = {}, 0
         self.failed.clear()
         if self.progress is not None:
-            done = sum(target in self.log for target in self.targets)
-            self.progress(done, len(self.targets), done * len(self.queries))
+            self.progress(self.done, len(self.targets), self.done * len(self.queries))
 
     def at_once(self, name: str) -> Predictions:
         """Scores of a system that looks at all targets at once, from the descriptions that were kept."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from visil.evaluation.predictions import Predictions
 from visil.evaluation.streaming import ByKind, Passer, ScoreLog, Streamed, stream_scores
@@ -39,9 +40,9 @@ def stream_systems(
     Of videos that cannot be read the bank knows from then on.
     """
     benchmark = bank.videos.benchmark
-    queries = bank.readable(benchmark.queries)
+    here = set(bank.ids)
+    queries = [query for query in benchmark.queries if query in here]
     name = hashlib.sha256("\n".join(sorted(systems)).encode()).hexdigest()[:16]
-    log = ScoreLog(folder / name, {"systems": sorted(systems)}, queries)
     bases = tuple(dict.fromkeys(split_kind(made.reads)[0] for made in systems.values()))
     passer = Passer(
         AllKinds(bank.networks.maker(bases), bank.videos),
@@ -51,17 +52,13 @@ def stream_systems(
     )
     streamed = {digest: _streamed(made, bank) for digest, made in systems.items()}
     targets = bank.readable(sorted(benchmark.database))
-    at_once = stream_scores(
-        streamed,
-        targets,
-        passer,
-        log,
-        None if progress is None else lambda done, total, _: progress(done, total, ""),
-    )
-    for video, reason in log.failed.items():
-        bank.left_out(video, bank.videos.file(video)[0], reason)
-    for digest in systems:
-        keep(digest, at_once.get(digest) or log.predictions(digest))
+    told = None if progress is None else lambda done, total, _: progress(done, total, "")
+    with ScoreLog(folder / name, {"systems": sorted(systems)}, queries) as log:
+        at_once = stream_scores(streamed, targets, passer, log, told)
+        for video, reason in log.failed.items():
+            bank.left_out(video, bank.videos.file(video)[0], reason)
+        for digest in systems:
+            keep(digest, at_once.get(digest) or log.predictions(digest))
 
 
 def _streamed(made: ComparedSystem[Any], bank: FeatureBank) -> Streamed:
@@ -81,6 +78,6 @@ def _packed(bag: Bag) -> list[int]:
     return [*bag.words.tolist(), *bag.counts.tolist()]
 
 
-def _unpacked(numbers: list[int]) -> Bag:
+def _unpacked(numbers: NDArray[np.int64]) -> Bag:
     half = len(numbers) // 2
-    return Bag(np.array(numbers[:half], np.int64), np.array(numbers[half:], np.int64))
+    return Bag(numbers[:half], numbers[half:])
