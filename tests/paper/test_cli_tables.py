@@ -113,9 +113,21 @@ def test_what_is_missing_is_said_before_any_work(
     )
     dataset = ("--dataset", "activitynet", "--annotations", tmp_path / "no.pickle")
     assert failure("table-8", "table-3", *common, *dataset) == (
-        "table-8, table-3: missing --i3d-weights FILE, --training DIR, --backbone-weights FILE (resnet50), "
-        "--training-annotations FILE"
+        "table-8, table-3: missing --i3d-weights FILE, --training DIR, --training-annotations FILE, "
+        "--backbone-weights FILE (resnet50)"
     )
+    taught = (
+        "table-5",
+        "--systems",
+        "LAMV+QE",
+        *common,
+        *dataset,
+        "--backbone-weights",
+        model,
+        "--training",
+        clips,
+    )
+    assert failure(*taught) == "table-5: missing --training-annotations FILE; or --quick for a toy"
     quick = ("table-2", *common, *dataset, "--quick", "--training")
     (tmp_path / "empty").mkdir()
     assert failure(*quick, tmp_path / "empty") == f"{tmp_path / 'empty'}: holds no videos"

@@ -13,6 +13,7 @@ import torch
 from synthetic import moving_scene, write_video
 from toy_bench import QUICK, SMALL
 from visil.compare.visil import ViSiL
+from visil.errors import ModelError
 from visil.evaluation import Task
 from visil.evaluation.scoring import FeatureReader
 from visil.model.config import ViSiLConfig
@@ -150,8 +151,10 @@ def test_a_table_says_what_is_not_as_in_the_paper(data: Path, tmp_path: Path) ->
     assert "recipe" not in noted(plain, ["DP"]).replace("Not as the recipes have it", "")
     plain.changes = Changes("paper-512")
     assert noted(plain, ["DP"]) == "Variants of the recipe paper-512."
-    vgg = experiment(data, "VCDB", tmp_path, networks=Networks("resnet50", vgg_weights="vgg16.pth"))
-    assert "LBoW reads VGG-16." in noted(vgg, ["LBoW"])
+    plain.networks = Networks("resnet50", vgg_weights="vgg16.pth")
+    assert "LBoW reads VGG-16." in noted(plain, ["LBoW"])
+    with pytest.raises(ModelError, match=r"vgg16\.pth: no such file"):  # before any row is made
+        experiment(data, "VCDB", tmp_path, networks=plain.networks)
 
 
 def test_nothing_is_missing_for_a_row_whose_model_was_given_under_another_name() -> None:

@@ -110,10 +110,6 @@ def train(
     }
     top = {"out": out and str(out), "seed": seed, "device": device, "tensorboard": tensorboard}
     settings = replace(settings, **changed, **_given(top))
-    if (settings.recipe or "").startswith("paper") and settings.data.annotations is None and own_rank() == 0:
-        note(
-            "no --annotations: the paper's first pool, annotated pairs, is left out; all positives are edited copies"
-        )
     with training_progress() as report:
         outcome = run(settings, resume=resume, report=report)
     line = f"{settings.out}: {_words(outcome, settings)}"

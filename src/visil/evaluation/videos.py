@@ -61,7 +61,11 @@ def files_of(benchmark: Benchmark, folder: Path, pattern: str = PATTERN) -> dict
     wanted = ids_of(benchmark)
     files = find_videos(folder, wanted, pattern)
     if not files:
-        raise FileError(folder, f"holds none of the {len(wanted)} videos of {benchmark.name} as {pattern}")
+        raise FileError(
+            folder,
+            f"holds none of the {len(wanted)} videos of {benchmark.name} as {pattern}: "
+            "say with --pattern how their files are called",
+        )
     if not any(query in files for query in benchmark.queries):
         raise FileError(folder, f"holds none of the {len(benchmark.queries)} queries of {benchmark.name}")
     return files

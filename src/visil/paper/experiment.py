@@ -118,17 +118,17 @@ class Setup:
                 found["--i3d-weights FILE"] = None
             if base not in ("", "i3d", "model") and not self.networks.backbone_at_hand():
                 found[f"--backbone-weights FILE ({self.networks.backbone})"] = None
-            ours = isinstance(row, Recipe) or is_ours(row)
-            recipe = self.recipe(row) if ours else None
-            learns = suffix or (
-                system(row).learns if isinstance(row, str) and recipe is None and row != I3D else False
-            )
-            if recipe is not None:
-                learns = recipe.model().dim is not None
-                if recipe.trained and not self.annotated and not self.changes.quick:
-                    found["--training-annotations FILE"] = None
+            learns, by_triplets = bool(suffix), False
+            if isinstance(row, Recipe) or is_ours(row):
+                recipe = self.recipe(row)
+                learns, by_triplets = recipe.model().dim is not None, recipe.trained
+            elif row != I3D:
+                compared = system(row)
+                learns, by_triplets = learns or compared.learns, compared.by_triplets
             if learns and not self.learning:
                 found["--training DIR"] = None
+            if by_triplets and not self.annotated and not self.changes.quick:
+                found["--training-annotations FILE"] = None
         return list(found)
 
     def reads(self, name: str) -> str | None:
@@ -179,6 +179,7 @@ class Experiment:
             )  # found out now, not after hours of embedding
         annotated = annotations is not None or not isinstance(videos, DatasetVideos)
         self.setup = Setup(networks, self.models, self.changes, bool(videos.learning_files), annotated)
+        networks.check()
         self.bank = FeatureBank(videos, out / "cache" / "features", networks, on_videos)
         self._kept = KeptScores(out / "cache" / "scores", self.bank)
         self.trainer = TrainedModels(

@@ -76,6 +76,11 @@ class Networks:
             device=self.device,
         )
 
+    def check(self) -> None:
+        """Refuse weights that do not fit their network: now, and not after the days that a row before takes."""
+        files = {"imac": self.backbone_weights, I3D_KIND: self.i3d_weights, VGG: self.vgg_weights}
+        self.maker(base for base, file in files.items() if file is not None)
+
     def backbone_at_hand(self) -> bool:
         """Whether the backbone's weights are on this machine."""
         return self.backbone_weights is not None or backbone_spec(self.backbone).weights.find() is not None

@@ -59,6 +59,10 @@ class Reading:
     path: str
 
 
+UNANNOTATED = (
+    "no annotations: the paper's first pool, annotated pairs, is left out; all positives are edited copies"
+)
+
 Report = Callable[[str | Reading | Step], None]
 """Called with what happens: a line for people, videos read, a step made."""
 
@@ -79,6 +83,8 @@ def train(config: TrainConfig, *, resume: bool = True, report: Report = print_li
         start = starting_model(config)
         model = start.model.to(processes.device)
         report(described(config, model.config))
+        if (config.recipe or "").startswith("paper") and config.data.annotations is None:
+            report(UNANNOTATED)
         if config.reader.wanted and not config.frames.steps:
             if start.fit_whitening:
                 raise UsageError("the reader learns on features of a finished model: set model.start to one")
