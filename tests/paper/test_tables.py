@@ -137,10 +137,9 @@ def test_tables_of_the_paper() -> None:
             assert list(table.rows) == [row.label for row in TABLES[name].rows]
     # EVVE's mAP weighs events by their queries, so it is no plain mean, but lies between the events.
     for row in numbers.TABLES["table-7"].rows.values():
-        events = [value for value in row[1:] if value is not None]
+        mean, *events = [value for value in row if isinstance(value, float)]
         assert len(events) == 13
-        assert row[0] is not None
-        assert min(events) < row[0] < max(events)
+        assert min(events) < mean < max(events)
 
 
 def test_markdown_is_read_back() -> None:

@@ -198,6 +198,18 @@ class Clip:
         return pixels[:most], times[:most]
 
 
+def kind_size(kind: str, backbone: str) -> tuple[int, int] | None:
+    """Vectors of a frame and channels of each, of the kinds that Table 2 is about."""
+    base, suffix = split_kind(kind)
+    channels = channels_of(backbone)
+    if base in GLOBAL:
+        return 1, channels[-1]
+    if base not in LEVELS:
+        return None
+    width = sum(channels[stage] for stage in stages_of(backbone))
+    return LEVELS[base] ** 2, min(width, WIDTHS.get(base, width)) if suffix else width
+
+
 def batched(frames: Images, times: NDArray[np.float64]) -> Iterator[Frames]:
     """Frames at hand as they would come from a file."""
     for start in range(0, len(frames), BATCH):

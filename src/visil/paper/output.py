@@ -68,7 +68,9 @@ def to_figure(table: MadeTable) -> Figure:
         axes.barh(range(len(rows)), [value or 0 for value in ours], height=0.62, color=OURS, label="ours")
         theirs = _beside(table, column)
         marks = [
-            (value, place) for place, row in enumerate(rows) if (value := row.paper.get(theirs)) is not None
+            (value, place)
+            for place, row in enumerate(rows)
+            if (value := _number(row.paper.get(theirs))) is not None
         ]
         if marks:
             axes.scatter(
@@ -178,8 +180,9 @@ def _heading(table: MadeTable) -> str:
 
 def _shown(table: MadeTable) -> list[str]:
     """Columns worth a panel: those that the paper has too, or the first ones."""
-    common = [column for column in table.columns if column in table.paper_columns]
-    return (common or table.columns or ["DSVR"])[:MOST_PANELS]
+    numbers = [c for c in table.columns if any(_number(row.ours.get(c)) is not None for row in table.rows)]
+    common = [column for column in numbers if column in table.paper_columns]
+    return (common or numbers or ["DSVR"])[:MOST_PANELS]
 
 
 def _beside(table: MadeTable, column: str) -> str:

@@ -10,6 +10,7 @@ from visil.errors import UsageError
 from visil.evaluation.benchmark import Figures
 from visil.paper import numbers
 from visil.paper.experiment import Experiment, Setup, Unavailable
+from visil.paper.feature_kinds import kind_size
 from visil.paper.numbers import PaperTable
 from visil.training.recipes import Recipe
 
@@ -40,7 +41,7 @@ class MadeRow:
 
     label: str
     ours: dict[str, Value]
-    paper: dict[str, float | None]
+    paper: dict[str, Value]
     note: str = ""
     recipe: str | None = None
     """By which its model was made, where it is one of ViSiL's."""
@@ -137,7 +138,19 @@ def make_table(name: str, experiment: Experiment, systems: Sequence[str] | None 
     if name == "table-8" and experiment.networks.i3d_weights is None:
         note += " Not on I3D features, as the paper's: --i3d-weights is not given."
     experiment.prepare({row.name: row.reads for row in rows})
-    return table_of(name, spec.title, experiment, rows, lambda row: _figures(experiment, row), paper, note)
+
+    def make(row: RowSpec) -> dict[str, Value]:
+        size: dict[str, Value] = {"dims": _size(experiment, row)} if name == "table-2" else {}
+        return size | _figures(experiment, row)
+
+    return table_of(name, spec.title, experiment, rows, make, paper, note)
+
+
+def _size(experiment: Experiment, row: RowSpec) -> str | None:
+    """Regions of a frame and channels of each, as Table 2 has them: 9×3840, or 2048 of a whole frame."""
+    kind = row.reads or experiment.setup.reads(row.name)
+    size = None if kind is None else kind_size(kind, experiment.networks.backbone)
+    return None if size is None else "×".join(str(number) for number in size if number > 1)
 
 
 def rows_of(name: str, setup: Setup, systems: Sequence[str] | None = None) -> tuple[RowSpec, ...]:
