@@ -261,7 +261,9 @@ def test_a_figure_of_duplicates_is_refused_before_any_work(
         precision_recall_table(experiment, ["ViSiL_v"])
 
 
-def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(experiment: Experiment) -> None:
+def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     benchmark = experiment.videos.benchmark
     expected = []
     for query, row in experiment.predictions("MAC").scores.items():
@@ -275,6 +277,10 @@ def test_mistakes_are_the_highest_pairs_that_the_truth_does_not_know(experiment:
     assert all(target not in duplicates_of(benchmark, query) for _, _, query, target in found)
     table, figure = figure_4(experiment, "MAC")
     assert len(figure.axes) == 2 * len(table.rows)
+    a, b, c = sorted(benchmark.database)[:3]
+    twice = [(0.9, 1, a, b), (0.8, 1, b, a), (0.7, 1, c, a)]
+    monkeypatch.setattr("visil.paper.figures.unannotated", lambda *_: twice)
+    assert [row.label for row in figure_4(experiment, "MAC")[0].rows] == [f"{a}, {b}", f"{c}, {a}"]
 
 
 def test_what_has_any_label_is_no_mistake_of_the_annotation() -> None:
