@@ -146,6 +146,14 @@ def test_what_is_there_for_half_a_second_is_looked_at(tmp_path: Path) -> None:
     assert found.first_in_second.seconds > 28
 
 
+def test_a_word_of_a_moment_is_looked_at_where_it_alone_is_unlike(tmp_path: Path) -> None:
+    """A quarter of a second: one of the moments that are compared, between two that fit."""
+    named = film()[:26] + words(film()[26:28], "Ann Miller", at=(60, 100), size=12) + film()[28:]
+    found = proved(tmp_path, named, film())
+    assert not found.first_in_second.whole
+    assert not found.second_in_first.whole
+
+
 def test_a_worse_copy_is_the_same_at_a_closer_look(tmp_path: Path) -> None:
     found = proved(tmp_path, enlarged(film(), 0.5), film(), one_options={"crf": "32"})
     assert found.first_in_second.whole

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image as pillow
 
 from footage.scenes import FPS, Frames, shots
-from synthetic import write_video
+from synthetic import Image, write_video
 from visil.errors import VideoError
 from visil.footage import proof as module
 from visil.footage.miniatures import MOST_BYTES, SIDE, rate_for, read_miniatures
@@ -35,6 +37,9 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, File]:
         "plain": file(write_video(folder / "plain.mp4", FILM, FPS)),
         "sound": file(write_video(folder / "sound.mp4", FILM, FPS, sound=True)),
         "grey": file(write_video(folder / "grey.mp4", grey, FPS)),
+        "paler": file(write_video(folder / "paler.mp4", [*map(paler, FILM)], FPS)),
+        "captions": file(captioned(folder / "captions.ts")),
+        "cover": file(with_more(folder / "cover.mkv", "cover")),
         "smooth": file(write_video(folder / "smooth.mp4", doubled, 2 * FPS)),
         "two": file(two_videos(folder / "two.mkv", FILM, other)),
         "english": file(subtitled(folder / "english.mkv", "Good morning")),
@@ -50,13 +55,47 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, File]:
     }
 
 
+def paler(frame: Image) -> Image:
+    return (0.7 * frame + 0.3 * (frame @ [0.299, 0.587, 0.114])[..., None]).astype(np.uint8)
+
+
+def captioned(path: Path) -> Path:
+    """The film with captions between its pictures, as broadcasts have them."""
+    import av
+
+    said = b"\xb5\x00\x31GA94\x03\x41\xff\xfc\x94\x2c\xff"
+    message = b"\x00\x00\x00\x01\x06\x04" + bytes([len(said)]) + said + b"\x80"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=FPS, options={"crf": "18", "bf": "0"})
+        assert isinstance(stream, av.VideoStream)
+        stream.height, stream.width = FILM[0].shape[:2]
+        stream.pix_fmt = "yuv420p"
+        frames = [av.VideoFrame.from_ndarray(image, format="rgb24") for image in FILM]
+        for packet in [*(one for frame in frames for one in stream.encode(frame)), *stream.encode()]:
+            data = bytes(packet)
+            picture = min(
+                at
+                for kind in b"\x25\x41\x45\x61\x65\x01\x05\x21"
+                if (at := data.find(bytes([0, 0, 1, kind]))) >= 0
+            )
+            fresh = av.Packet(data[:picture] + message + data[picture:])
+            fresh.pts, fresh.dts, fresh.time_base = packet.pts, packet.dts, packet.time_base
+            fresh.is_keyframe, fresh.stream = packet.is_keyframe, stream
+            container.mux(fresh)
+    return path
+
+
 def with_more(path: Path, kind: str) -> Path:
-    """The film in a file that has chapters, or another file in it, or says that it is HDR."""
+    """The film in a file that has chapters, another file or a cover in it, or says that it is HDR."""
     import av
 
     with av.open(str(path), "w") as container:
         if kind == "attachment":
             container.add_attachment("notes.txt", "text/plain", b"who is who")
+        if kind == "cover":
+            picture = BytesIO()
+            pillow.fromarray(FILM[0]).save(picture, "JPEG")
+            container.add_attachment("cover.jpg", "image/jpeg", picture.getvalue())
         if kind == "chapters":
             places = ((0, "Arrival"), (2, "Departure"))
             container.set_chapters(
@@ -127,6 +166,8 @@ def subtitled(path: Path, text: str) -> Path:
         ("two", "holds a second video, which was not compared"),
         ("smooth", "has 16 frames a second"),
         ("english", "has subtitles"),
+        ("captions", "has subtitles"),
+        ("cover", "holds other data (fonts, files, measurements)"),
         ("chapters", "has chapters"),
         ("attachment", "holds other data (fonts, files, measurements)"),
         ("ten bits", "has colours of 10 bits"),
@@ -156,8 +197,9 @@ def test_subtitles_are_kept_though_the_other_has_some_as_well(films: dict[str, F
 MEASURED = ("first_in_second", "second_in_first", "finer")
 
 
-def test_colour_that_is_lost_is_missed(films: dict[str, File]) -> None:
-    found = Prover().prove(films["plain"], films["grey"], WHOLE)
+@pytest.mark.parametrize("kind", ["grey", "paler"])
+def test_colour_that_is_lost_is_missed(kind: str, films: dict[str, File]) -> None:
+    found = Prover().prove(films["plain"], films[kind], WHOLE)
     assert (found.first_only, found.second_only) == ("has more colour", None)
 
 

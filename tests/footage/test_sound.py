@@ -108,6 +108,7 @@ LOST: dict[str, tuple[Samples, Samples]] = {
     "another word": (speech(2), replaced(speech(2), 1.5, speech(9, 0.7))),
     "another bar": (music(2), replaced(music(2), 2, music(9, 1))),
     "rain": (rain(), silence(SECONDS)),
+    "a whistle in the rain": (rain() + bleep(SECONDS) * np.float32(0.25), rain()),
     "a whistle": (bleep(SECONDS) * np.float32(0.02), silence(SECONDS)),
     "speech after the last picture": (speech(4, SECONDS + 2), speech(4)),
     "a whisper": (
@@ -134,6 +135,34 @@ def test_speech_over_black_is_not_lost(tmp_path: Path) -> None:
     )
     assert found.first_in_second.whole
     assert (found.first_only, found.second_only) == ("sounds different", None)
+
+
+def test_sound_that_cannot_be_decoded_is_not_lost(tmp_path: Path) -> None:
+    """Another player may know how."""
+    heard = write_video(tmp_path / "heard.mp4", film(), FPS, sound=speech(1))
+    silent = write_video(tmp_path / "silent.mp4", film(), FPS)
+    files = [File(str(path), SECONDS, path.stat().st_size) for path in (garbled(heard), heard, silent)]
+    for one, two, only in ((0, 1, "has sound that could not be compared"), (2, 0, None), (1, 1, None)):
+        found = Prover().prove(files[one], files[two], [((0.0, SECONDS), (0.0, SECONDS))])
+        assert found.first_in_second.whole
+        assert found.first_only == only
+
+
+def garbled(path: Path) -> Path:
+    """A copy in which no packet of the sound makes sense."""
+    goal = path.with_name(f"garbled {path.name}")
+    with av.open(str(path)) as source, av.open(str(goal), "w") as copy:
+        streams = [copy.add_stream_from_template(stream) for stream in source.streams]
+        for packet in source.demux():
+            if packet.dts is None:
+                continue
+            fresh = packet
+            if packet.stream.type == "audio":
+                fresh = av.Packet(b"\x55" * packet.size)
+                fresh.pts, fresh.dts, fresh.time_base = packet.pts, packet.dts, packet.time_base
+            fresh.stream = streams[packet.stream.index]
+            copy.mux(fresh)
+    return goal
 
 
 def late(samples: Samples, seconds: float) -> Samples:

@@ -35,7 +35,7 @@ PIXEL = 22.0
 BLOCK = 6.0
 """and the mean over a block of them. Recoding at a quarter of the size and CRF 32 stays below 16 and 4."""
 MOVING = 0.75
-"""Part of what changes within an eighth of a second that counts as motion between the two moments compared."""
+"""Part of what changes in both within an eighth of a second that counts as motion between the two moments compared."""
 
 PLAIN = 16
 """A picture whose brightest pixel is less than so many levels above its darkest,"""
@@ -92,7 +92,8 @@ class Containment:
     whole: bool
     """Whether that is all of it."""
     moments: tuple[tuple[float, float], ...] = ()
-    """Some of the moments, in the first and in the other, evenly spread and as still as there are."""
+    """Some of the moments, in the first and in the other, evenly spread and as still as there are; and those that count
+    only because the ones before and after them do."""
     stretches: tuple[Stretch, ...] = ()
     """Where the other shows it."""
     blank: tuple[float, ...] = ()
@@ -151,8 +152,13 @@ def _shown(first: Miniatures, pair: _Pair, runs: Sequence[Run]) -> Containment:
     if not kept:
         return replace(NOTHING, of=round(first.seconds, 2))
     shown = np.zeros(pair.count, np.bool_)
+    doubtful: list[Span] = []
     for run in kept:
-        shown[run.start : run.stop] |= pair.fits(run)
+        fits = pair.fits(run)
+        shown[run.start : run.stop] |= _mostly(fits)
+        doubtful += [
+            pair.times(run.start + at, run.offset) for at in np.flatnonzero(_mostly(fits) & ~fits).tolist()
+        ]
     blank = tuple((np.flatnonzero(pair.plain & ~shown) / MOMENTS).tolist())
     shown |= pair.plain
     share, missing = float(shown.mean()), int((~shown).sum())
@@ -161,7 +167,8 @@ def _shown(first: Miniatures, pair: _Pair, runs: Sequence[Run]) -> Containment:
     whole = whole and _drift(kept, pair.rate) <= DRIFT[0] + DRIFT[1] * first.seconds
     seconds = round(share * first.seconds, 2), round(first.seconds, 2)
     stretches = tuple((run.start / MOMENTS, run.stop / MOMENTS, run.offset / pair.rate) for run in kept)
-    return Containment(*seconds, whole, pair.still_moments(kept, shown), stretches, blank)
+    moments = tuple(sorted({*pair.still_moments(kept, shown), *doubtful}))
+    return Containment(*seconds, whole, moments, stretches, blank)
 
 
 class _Pair:
@@ -170,12 +177,14 @@ class _Pair:
     def __init__(self, first: Miniatures, other: Miniatures) -> None:
         self.rate = min(first.rate, other.rate)
         self.step = self.rate // MOMENTS
-        self.first = first.at(self.rate)[:: self.step]
+        self._all = first.at(self.rate)
+        self.first = self._all[:: self.step]
         self.other = other.at(self.rate)
         self.count = len(self.first)
         self._cells = (_cells(self.first), _cells(self.other))
         self.plain: Flags = (_range(self.first) < PLAIN) & (_range(self._cells[0]) < PLAIN_BLOCK)
-        self._motion = self._motion_cells()
+        places = np.arange(0, len(self._all), self.step), np.arange(len(self.other))
+        self._motion = self._motion_cells(self._all, places[0]), self._motion_cells(self.other, places[1])
         self.least = min(self.count, round(SHORTEST_RUN * MOMENTS))
 
     def same(self, moments: NDArray[np.int64], offset: int) -> Flags:
@@ -185,48 +194,54 @@ class _Pair:
         chosen = np.flatnonzero(found)
         # Most do not fit at all, which the means of their blocks tell at a 64th of the cost.
         mine, theirs = self._cells[0][moments[chosen]], self._cells[1][there[chosen]]
-        apart = np.abs(levelled(mine, theirs) - theirs) - MOVING * self._motion[there[chosen]]
+        motion = np.minimum(self._motion[0][moments[chosen]], self._motion[1][there[chosen]])
+        apart = np.abs(levelled(mine, theirs) - theirs) - MOVING * motion
         far = apart.max(axis=(1, 2)) > ROUGHLY * BLOCK
         found[chosen[far]] = False
         close = chosen[~far]
         for start in range(0, len(close), CHUNK):
             part = close[start : start + CHUNK]
-            found[part] = self._same(self.first[moments[part]], there[part])
+            found[part] = self._same(moments[part], there[part])
         return found
 
-    def _same(self, pictures: Bytes, there: NDArray[np.int64]) -> Flags:
-        mine, theirs = pictures.astype(np.float32), self.other[there].astype(np.float32)
-        motion = self._motion_at(there)
+    def _same(self, moments: NDArray[np.int64], there: NDArray[np.int64]) -> Flags:
+        mine, theirs = self.first[moments].astype(np.float32), self.other[there].astype(np.float32)
+        motion = np.minimum(
+            self._motion_at(self._all, moments * self.step), self._motion_at(self.other, there)
+        )
         apart = np.abs(levelled(mine, theirs) - theirs)
         single = (apart - MOVING * _spread(motion)).max(axis=(1, 2)) <= PIXEL
         blocks = (_cells(apart) - MOVING * _cells(motion)).max(axis=(1, 2)) <= BLOCK
         result: Flags = single & blocks
         return result
 
-    def _motion_at(self, places: NDArray[np.int64]) -> Floats:
-        """The change in the other video within an eighth of a second before and after."""
-        near, last = max(1, self.rate // 8), len(self.other) - 1
-        theirs = self.other[places].astype(np.float32)
+    def _motion_at(self, pictures: Bytes, places: NDArray[np.int64]) -> Floats:
+        """The change in a video within an eighth of a second before and after."""
+        near, last = max(1, self.rate // 8), len(pictures) - 1
+        here = pictures[places].astype(np.float32)
         before, after = np.maximum(places - near, 0), np.minimum(places + near, last)
-        motion: Floats = np.maximum(np.abs(self.other[before] - theirs), np.abs(self.other[after] - theirs))
+        motion: Floats = np.maximum(np.abs(pictures[before] - here), np.abs(pictures[after] - here))
         return motion
 
-    def _motion_cells(self) -> Floats:
+    def _motion_cells(self, pictures: Bytes, places: NDArray[np.int64]) -> Floats:
         parts = (
-            np.arange(start, min(start + CHUNK, len(self.other)))
-            for start in range(0, len(self.other), CHUNK)
+            self._motion_at(pictures, places[start : start + CHUNK]) for start in range(0, len(places), CHUNK)
         )
-        return np.concatenate([_cells(self._motion_at(part)) for part in parts])
+        return np.concatenate([_cells(part) for part in parts])
 
     def fits(self, run: Run) -> Flags:
-        """Which moments of a run fit, by a picture more or less; few single ones between two that do pass with them."""
+        """Which moments of a run fit, by a picture more or less."""
         moments = np.arange(run.start, run.stop)
         fits = self.same(moments, run.offset)
         for beside in (run.offset - 1, run.offset + 1):
             left = np.flatnonzero(~fits)
             if len(left):
                 fits[left] = self.same(moments[left], beside)
-        return _bridged(fits) if fits.mean() >= MOSTLY else fits
+        return fits
+
+    def times(self, moment: int, offset: int) -> Span:
+        """When a moment is in both videos, in seconds."""
+        return moment / MOMENTS, (moment * self.step + offset) / self.rate
 
     def runs(self, offsets: Sequence[int]) -> list[Run]:
         """All runs that are long enough, at some distances in time."""
@@ -275,13 +290,12 @@ class _Pair:
         chosen = []
         for part in np.array_split(np.arange(len(pairs)), min(count, len(pairs)) or 1):
             if len(part):
-                moment, offset = min((pairs[i] for i in part), key=self._moves)
-                chosen.append((moment / MOMENTS, (moment * self.step + offset) / self.rate))
+                chosen.append(self.times(*min((pairs[i] for i in part), key=self._moves)))
         return tuple(chosen)
 
     def _moves(self, at: tuple[int, int]) -> float:
         moment, offset = at
-        return float(self._motion[moment * self.step + offset].max())
+        return float(self._motion[1][moment * self.step + offset].max())
 
 
 def _offsets(
@@ -367,6 +381,11 @@ def _stretches(flags: Flags) -> Iterator[tuple[int, int]]:
     """[start, stop) of the stretches that are true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
     return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _mostly(fits: Flags) -> Flags:
+    """Where most of a run fits, few single moments between two that do pass with them."""
+    return _bridged(fits) if fits.mean() >= MOSTLY else fits
 
 
 def _bridged(flags: Flags) -> Flags:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -54,11 +55,17 @@ class Miniatures:
     rate: int
     """Of them a second."""
     seconds: float
-    colour: float
-    """How far apart red, green and blue are on the average, of 255."""
+    colours: NDArray[np.float32]
+    """[n]: how far apart red, green and blue are in each, on the average, of 255."""
     info: VideoInfo
     cells: NDArray[np.uint8]
     """[m, SIDE / CELL, SIDE / CELL], CELL_RATE a second."""
+
+    def colour(self, start: float = 0.0, end: float = inf) -> float:
+        """How far apart red, green and blue are on the average of some seconds."""
+        places = slice(*(round(max(0.0, min(at, self.seconds)) * self.rate) for at in (start, end)))
+        found = self.colours[places]
+        return float(found.mean()) if len(found) else 0.0
 
     def at(self, rate: int) -> NDArray[np.uint8]:
         """The pictures at a lower rate."""
@@ -84,7 +91,8 @@ def read_miniatures(path: str, seconds: float, open_stream: OpenStream = open_he
     every = CELL_RATE // rate
     parts: list[NDArray[np.uint8]] = []
     cells: list[NDArray[np.uint8]] = []
-    colour, seen, size = 0.0, 0, 0
+    colours: list[NDArray[np.float32]] = []
+    seen, size = 0, 0
     with open_stream(Path(path), sampling) as stream:
         for frames in stream:
             grey = ((frames.images @ GREY) >> 8).astype(np.uint8)
@@ -95,14 +103,13 @@ def read_miniatures(path: str, seconds: float, open_stream: OpenStream = open_he
             parts.append(np.ascontiguousarray(grey[kept]))
             size += parts[-1].size
             images = frames.images[kept]
-            colour += float(
-                (images.max(axis=3).astype(np.float32) - images.min(axis=3)).mean(axis=(1, 2)).sum()
-            )
+            apart = images.max(axis=3) - images.min(axis=3)
+            colours.append(apart.mean(axis=(1, 2), dtype=np.float32))
             if size > 2 * MOST_BYTES:
                 raise VideoError(path, "is longer than it was when it was added")
         pictures = np.concatenate(parts) if parts else np.empty((0, SIDE, SIDE), np.uint8)
         if not len(pictures):
             raise VideoError(path, "no frame could be decoded")
         return Miniatures(
-            *(pictures, rate, stream.duration, colour / len(pictures), stream.info), np.concatenate(cells)
+            *(pictures, rate, stream.duration, np.concatenate(colours), stream.info), np.concatenate(cells)
         )

@@ -13,7 +13,7 @@ import numpy as np
 from visil.errors import VideoError
 from visil.footage.blank import seen
 from visil.footage.closer import SIDE, Look, look, missing, unlike
-from visil.footage.containment import MOMENTS, NOTHING, Containment, Span, contained
+from visil.footage.containment import MOMENTS, NOTHING, Containment, Span, Stretch, contained
 from visil.footage.detail import UNTOLD, Finer, Shown, finer
 from visil.footage.flashes import smoother, unseen
 from visil.footage.miniatures import Miniatures, OpenStream, open_here, read_miniatures
@@ -39,7 +39,7 @@ TOGETHER = 16
 KEPT_BYTES = 400_000_000
 """Of miniatures that are kept for the next pair; the two of a pair are kept in any case."""
 
-GREYER = 0.6
+GREYER = 0.8
 """Part of the colour of another file below which a file has lost colour,"""
 COLOURED = 6.0
 """if the other has more than so much: levels of 255 between red, green and blue."""
@@ -165,7 +165,10 @@ class Prover:
         """What is heard in a file and not in one that shows all of it."""
         if not shown.whole:
             return None
-        here, there = self._sound(mine), self._sound(theirs)
+        here = self._sound(mine)
+        if here is not None and not here:
+            return None
+        there = self._sound(theirs)
         if here is None or there is None:
             return "has sound that could not be compared"
         return lost_with(here, there, shown.stretches)
@@ -251,7 +254,7 @@ def only(
         return "has sound" if there.sounds == 0 else f"has {here.sounds} sound tracks"
     if here.subtitles:
         return "has subtitles" if there.subtitles == 0 else "has subtitles, which were not compared"
-    if mine.colour > COLOURED and theirs.colour < GREYER * mine.colour:
+    if _paler(theirs, mine, shown.stretches):
         return "has more colour"
     if here.fps and there.fps and here.fps > MORE_FRAMES * there.fps:
         return f"has {here.fps:.0f} frames a second"
@@ -272,6 +275,19 @@ def only(
     if here.chroma > there.chroma and not worse:
         return "has colours for each pixel" if here.chroma == 1 else "has finer colours"
     return None
+
+
+def _paler(theirs: Miniatures, mine: Miniatures, stretches: Sequence[Stretch]) -> bool:
+    """Whether a file has less colour than another where both show the same; anywhere, if that is nowhere."""
+    here, there = mine.colour(), theirs.colour()
+    if stretches:
+        lengths = [end - start for start, end, _ in stretches]
+        colours = [
+            (mine.colour(start, end), theirs.colour(start + late, end + late))
+            for start, end, late in stretches
+        ]
+        here, there = np.average(colours, axis=0, weights=lengths).tolist()
+    return here > COLOURED and there < GREYER * here
 
 
 def _as_dict(containment: Containment) -> dict[str, Any]:

@@ -28,6 +28,9 @@ LOUDER = 18.0
 """Decibels by which all of a track may be louder or softer: what is silent is not the same, only softer."""
 SAME = 6.0
 """Decibels by which the bands of one moment that are heard may differ, on the average."""
+STRONG, WEAKER = 12.0, 12.0
+"""Decibels below the loudest band of a moment down to which a band must be there by itself, no more than so many softer
+or louder: a whistle over rain is one band of eight."""
 MOSTLY = 0.9
 """Part of the moments that are heard which must sound the same,"""
 FEW = 6
@@ -138,5 +141,7 @@ def _alike(mine: Bands, theirs: Bands) -> Flags:
     floor = np.maximum(mine, theirs).max(axis=1, keepdims=True) - DEPTH
     mine, theirs = np.maximum(mine, floor), np.maximum(theirs, floor)
     heard = np.maximum(mine, theirs) > floor
-    alike: Flags = (np.abs(mine - theirs) * heard).sum(axis=1) < SAME * heard.sum(axis=1)
+    apart = np.abs(mine - theirs) * heard
+    strong = np.maximum(mine, theirs) > floor + DEPTH - STRONG
+    alike: Flags = (apart.sum(axis=1) < SAME * heard.sum(axis=1)) & ((apart * strong).max(axis=1) < WEAKER)
     return alike

@@ -43,10 +43,10 @@ class VideoInfo:
     sounds: int = 0
     """Sound tracks."""
     subtitles: int = 0
-    """Tracks of text."""
+    """Tracks of text; captions that lie between the pictures (CEA-608, CEA-708) are one."""
     chapters: int = 0
     attachments: int = 0
-    """Files and tracks of data in it: fonts, a camera's measurements, time codes."""
+    """Files and tracks of data in it: fonts, a camera's measurements, time codes, a cover picture."""
     depth: int = 8
     """Bits of a colour."""
     chroma: float = 0.25
@@ -97,6 +97,7 @@ def video_info(
 ) -> VideoInfo:
     """The facts of an open container whose first frame is ``first``, shown at the size ``display``."""
     timed = not has_no_clock(container, stream, path)
+    streams, moving = container.streams, len(moving_streams(container))
     return VideoInfo(
         path=os.fspath(path),
         width=display.width,
@@ -106,16 +107,23 @@ def video_info(
         codec=stream.codec_context.codec.canonical_name,
         container=_container_name(container.format.name, Path(path).suffix),
         bit_rate=container.bit_rate or None,
-        has_audio=bool(container.streams.audio),
-        videos=max(1, len(moving_streams(container))),
-        sounds=len(container.streams.audio),
-        subtitles=len(container.streams.subtitles),
+        has_audio=bool(streams.audio),
+        videos=max(1, moving),
+        sounds=len(streams.audio),
+        subtitles=len(streams.subtitles) + _captions(first),
         chapters=len(container.chapters()),
-        attachments=len(container.streams.data) + len(container.streams.attachments),
+        attachments=len(streams.data) + len(streams.attachments) + len(streams.video) - moving,
         interlaced=bool(first.interlaced_frame),
         hdr=stream.codec_context.color_trc in HDR,
         **_colours(stream),
     )
+
+
+def _captions(frame: VideoFrame) -> int:
+    """Whether a frame has captions with it, as broadcasts have in every one."""
+    from av.sidedata.sidedata import Type
+
+    return int(Type.A53_CC in frame.side_data)
 
 
 class _Colours(TypedDict):

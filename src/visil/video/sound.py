@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from visil.errors import VideoError
 from visil.video.container import AnyPath, kind_of, open_video, plain_errors
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Track:
 
 
 def read_sound(path: AnyPath) -> list[Track]:
-    """Every sound track of a file; none of an animation, or of images."""
+    """Every sound track of a file; none of an animation, or of images; an error where most of one cannot be decoded."""
     if kind_of(path) != "video":
         return []
     with open_video(path) as (container, video), plain_errors(path):
@@ -58,6 +59,8 @@ def read_sound(path: AnyPath) -> list[Track]:
         tracks = [_Reading(stream, start) for stream in container.streams.audio]
         for place, samples in _samples(container, tracks):
             tracks[place].take(samples)
+        if any(2 * track.lost > track.bytes for track in tracks):
+            raise VideoError(path, "its sound cannot be decoded")
         return [track.read() for track in tracks]
 
 
@@ -72,6 +75,7 @@ def _samples(container: InputContainer, tracks: list[_Reading]) -> Iterator[tupl
         try:
             frames = packet.decode()
         except av.error.InvalidDataError:
+            tracks[place].lost += packet.size
             continue
         for frame in frames:
             if isinstance(frame, av.AudioFrame):
@@ -86,6 +90,8 @@ class _Reading:
 
         self.stream = stream
         self.bytes = 0
+        self.lost = 0
+        """Bytes that could not be decoded."""
         self._start = start
         self._resampler = av.AudioResampler(format="fltp", rate=RATE)  # all channels: mixed, some cancel out
         self._rest: NDArray[np.float32] | None = None
