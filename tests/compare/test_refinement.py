@@ -14,7 +14,7 @@ from torch import Tensor
 from family import FAMILY, built
 from visil.compare import matches
 from visil.compare.judge import Judged, Pair, answer
-from visil.compare.refinement import MOST_FRAMES, VectorsAt, refined
+from visil.compare.refinement import MOST_FRAMES, FramesAt, refined
 from visil.compare.visil import ViSiL
 from visil.matching.calibration import Calibration
 from visil.matching.localize import Segment
@@ -37,17 +37,20 @@ def footage(seconds: float, seed: int, place: int | None = None) -> Tensor:
     return F.normalize(moving, dim=-1)
 
 
-def looked(vectors: Tensor) -> tuple[VideoFeatures, VectorsAt, list[int]]:
-    """A frame a second of such footage, and how to see more of it; what was asked for is counted."""
+def looked(vectors: Tensor, blank: Tensor | None = None) -> tuple[VideoFeatures, FramesAt, list[int]]:
+    """A frame a second of such footage, and how to see more of it; the frames asked for are counted."""
     asked: list[int] = []
-
-    def look(times: Sequence[float]) -> Tensor:
-        asked.append(len(times))
-        return vectors[[min(round(time * 20), len(vectors) - 1) for time in times]]
-
     seconds = len(vectors) / 20
-    times = torch.arange(0, seconds, 1.0, dtype=torch.float64)
-    return VideoFeatures(vectors[(times * 20).long()], times, seconds), look, asked
+
+    def seen(times: Tensor) -> VideoFeatures:
+        places = (times * 20).round().long().clamp(max=len(vectors) - 1)
+        return VideoFeatures(vectors[places], times, seconds, blank=None if blank is None else blank[places])
+
+    def look(times: Sequence[float]) -> VideoFeatures:
+        asked.append(len(times))
+        return seen(torch.tensor(times, dtype=torch.float64))
+
+    return seen(torch.arange(0, seconds, 1.0, dtype=torch.float64)), look, asked
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +100,30 @@ def test_another_moment_at_the_same_place_is_no_copy(model: ViSiL) -> None:
     assert answer(pair, found).verdict != "copy"
     pair, found, _ = compared(model, footage(9, 5, place=1), footage(9, 5, place=1)[7:])
     assert answer(pair, found).verdict == "copy"
+
+
+def black(seconds: float) -> Tensor:
+    """Frames of one colour: the same in every video."""
+    return footage(0.05, 0).expand(int(seconds * 20), -1, -1)
+
+
+def test_black_that_two_videos_share_is_no_footage(model: ViSiL) -> None:
+    one, other = (torch.cat([footage(5, seed, place=1), black(4)]) for seed in (12, 13))
+    dark = torch.arange(len(one)) >= 5 * 20
+    (query, see_query, _), (target, see_target, _) = looked(one, dark), looked(other, dark)
+    pair, found = matches.measured(model, model.scorer(), query, target)
+    assert found  # one place at another moment: worth a closer look, which sees the black as well
+    closely = refined(pair, found, (see_query, see_target))
+    assert answer(pair, closely).verdict != "copy"
+
+
+def test_a_fade_that_was_copied_belongs_to_the_copy(model: ViSiL) -> None:
+    original = torch.cat([footage(6, 14), black(2)])
+    dark = torch.arange(len(original)) >= 6 * 20
+    (query, see_query, _), (target, see_target, _) = looked(original, dark), looked(original[40:], dark[40:])
+    pair, found = matches.measured(model, model.scorer(), query, target)
+    closely = refined(pair, found, (see_query, see_target))
+    assert spans(closely) == [pytest.approx((2, 8, 0, 6), abs=0.5)]
 
 
 def test_the_work_is_bounded(model: ViSiL) -> None:

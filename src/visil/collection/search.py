@@ -105,7 +105,7 @@ def shown_anew(model: ViSiL, target: VideoFeatures, segments: Iterable[Segment])
     if look is None or not len(rows):
         return target
     vectors = target.vectors.clone()
-    vectors[rows] = look(target.timestamps[rows].tolist()).to(vectors)
+    vectors[rows] = look(target.timestamps[rows].tolist()).vectors.to(vectors)
     return replace(target, vectors=vectors)
 
 

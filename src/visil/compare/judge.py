@@ -110,7 +110,8 @@ def _strength(pair: Pair, stretch: Stretch) -> float:
 def _judged(pair: Pair, stretch: Stretch, strong: float) -> Judged:
     score, moved, worth = stretch.score, STILL, pair.worth(strong)
     if pair.calibration is None or strong >= pair.calibration.promising:
-        rows, columns = stretch.cells[evenly(len(stretch.cells), FRAMES_COMPARED)].T
+        cells = _shown(stretch, pair)
+        rows, columns = cells[evenly(len(cells), FRAMES_COMPARED)].T
         score, moved = likeness(pair.scorer, pair.query.vectors[rows], pair.target.vectors[columns])
         worth = pair.worth(strong, moved, score)
     spans = grown(stretch, blank_of(pair.query), blank_of(pair.target))
@@ -120,6 +121,15 @@ def _judged(pair: Pair, stretch: Stretch, strong: float) -> Judged:
     )
     segment = Segment(query, target, score, worth[1], stretch.reversed)
     return Judged(segment, worth[0], strong, moved)
+
+
+def _shown(stretch: Stretch, pair: Pair) -> NDArray[np.int64]:
+    """The cells of a stretch where both frames show something; all of them where hardly any does."""
+    shown = np.ones(len(stretch.cells), bool)
+    for blank, frames in zip((blank_of(pair.query), blank_of(pair.target)), stretch.cells.T, strict=True):
+        if blank is not None:
+            shown &= ~blank[frames]
+    return stretch.cells[shown] if shown.sum() >= 2 else stretch.cells
 
 
 def likeness(scorer: Scorer, query: Tensor, target: Tensor, apart: int = 1) -> tuple[float, Moves]:

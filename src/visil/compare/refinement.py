@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from visil.compare.judge import Judged, Pair, evenly
+from visil.compare.judge import Judged, Pair, blank_of, evenly
 from visil.matching.lines import PER_SECOND, Line, Seen, ends, fitted, within
 from visil.matching.localize import Segment
 from visil.matching.moves import moves
@@ -24,6 +24,7 @@ from visil.matching.straight import SPEEDS, Relief, changes
 from visil.model.features import VideoFeatures
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 WINDOW = 2.0
 """Seconds to either side of an end that are looked at."""
@@ -61,8 +62,11 @@ AS_STRAIGHT = 0.9
 LEAST_DROP = 0.1
 """Difference between what is most and what is least alike, below which all that was looked at is alike."""
 
-VectorsAt = Callable[[Sequence[float]], Tensor]
-"""Times in seconds to the vectors [N, R, C] of the frames on display then."""
+BOTH_BLANK = 1e-3
+"""Worth of a cell of two blank frames: a copied fade belongs to the copy, and says nothing by itself."""
+
+FramesAt = Callable[[Sequence[float]], VideoFeatures]
+"""Times in seconds to the frames on display then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,7 @@ class Dense:
 
     times: Floats
     vectors: Tensor
+    blank: Flags
     duration: float
 
     def within(self, low: float, high: float) -> NDArray[np.int64]:
@@ -78,7 +83,7 @@ class Dense:
         return np.flatnonzero((self.times >= low - 1e-6) & (self.times <= high + 1e-6))
 
 
-def refined(pair: Pair, found: Sequence[Judged], looks: tuple[VectorsAt, VectorsAt]) -> list[Judged]:
+def refined(pair: Pair, found: Sequence[Judged], looks: tuple[FramesAt, FramesAt]) -> list[Judged]:
     """The strongest stretches looked at more closely; what could not be is as it was."""
     chosen = sorted(found, key=lambda one: -one.evidence)[:MOST_STRETCHES]
     spans = [one.segment for one in chosen]
@@ -95,9 +100,7 @@ def _is_short(segment: Segment) -> bool:
     return min(end - start for start, end in (segment.query, segment.target)) <= SHORT
 
 
-def _looked(
-    video: VideoFeatures, look: VectorsAt, spans: Sequence[tuple[tuple[float, float], bool]]
-) -> Dense:
+def _looked(video: VideoFeatures, look: FramesAt, spans: Sequence[tuple[tuple[float, float], bool]]) -> Dense:
     """A video's frames around the ends of some stretches of it, or all over them; those at hand are not made again."""
     duration = float(video.ends[-1])
     wanted: dict[int, None] = {}
@@ -114,9 +117,17 @@ def _looked(
     known = {round(float(t) * PER_SECOND, 6): i for i, t in enumerate(video.timestamps)}
     held = [known.get(float(place)) for place in places]
     fresh = [time for time, there in zip(times.tolist(), held, strict=True) if there is None]
-    new = iter(look(fresh)) if fresh else iter(())
-    vectors = [video.vectors[i].float() if i is not None else next(new) for i in held]
-    return Dense(times, torch.stack(vectors) if vectors else video.vectors[:0].float(), duration)
+    new = iter(_frames(look(fresh)) if fresh else ())
+    known_frames = _frames(video)
+    frames = [known_frames[i] if i is not None else next(new) for i in held]
+    vectors = torch.stack([vector.float() for vector, _ in frames]) if frames else video.vectors[:0].float()
+    return Dense(times, vectors, np.array([blank for _, blank in frames], bool), duration)
+
+
+def _frames(video: VideoFeatures) -> list[tuple[Tensor, bool]]:
+    """The vectors of each frame, and whether it is blank."""
+    blank = blank_of(video)
+    return list(zip(video.vectors, [False] * len(video) if blank is None else blank.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +136,7 @@ class Block:
 
     query: Floats
     target: Floats
+    blank: tuple[Flags, Flags]
     across: NDArray[np.float32]
     own: NDArray[np.float32]
     other: NDArray[np.float32]
@@ -141,7 +153,8 @@ class Block:
             else np.empty((0, 0), np.float32)
             for x, y in ((a, b), (a, a), (b, b))
         )
-        return cls(query.times[rows], target.times[columns], across, own, other)
+        blank = query.blank[rows], target.blank[columns]
+        return cls(query.times[rows], target.times[columns], blank, across, own, other)
 
     @property
     def unbroken(self) -> bool:
@@ -157,7 +170,11 @@ def _pieces(pair: Pair, one: Judged, query: Dense, target: Dense) -> list[Judged
     seen, relief = _seen(block)
     durations = query.duration, target.duration
     lines = _lines(block, relief, one.segment) or [Line.of(one.segment)]
-    return [_set(pair, one, block, fitted(seen, line), seen, durations) for line in lines]
+    return [
+        piece
+        for line in lines
+        if (piece := _set(pair, one, block, fitted(seen, line), seen, durations)) is not None
+    ]
 
 
 def _lines(block: Block, relief: Relief, segment: Segment) -> list[Line]:
@@ -186,8 +203,8 @@ def _lines(block: Block, relief: Relief, segment: Segment) -> list[Line]:
 
 def _set(
     pair: Pair, one: Judged, block: Block, rough: Line, seen: Seen, durations: tuple[float, float]
-) -> Judged:
-    """A piece with its ends and its evidence."""
+) -> Judged | None:
+    """A piece with its ends and its evidence; None where all that it matches is blank."""
     line = rough.between(*ends(seen, rough, *durations))
     if 2 * (line.end - line.start) < rough.end - rough.start:
         line = rough.between(*within(rough, *durations))
@@ -200,6 +217,9 @@ def _set(
     close = np.flatnonzero(np.abs(block.target[partner] - there) <= 0.5 / PER_SECOND + 1e-6)
     if len(close) < 2:
         return one
+    close = close[~block.blank[0][inside[close]] & ~block.blank[1][partner[close]]]
+    if len(close) < 2:
+        return None
     chosen = close[evenly(len(close), FRAMES_COMPARED)]
     i, j = inside[chosen], partner[chosen]
     moved = moves(block.across[np.ix_(i, j)], block.own[np.ix_(i, i)], block.other[np.ix_(j, j)], PER_SECOND)
@@ -296,7 +316,12 @@ def _along(seen: Seen, line: Line) -> Floats:
 
 def _seen(block: Block) -> tuple[Seen, Relief]:
     """Worth of the cells of a block."""
-    relief = Relief.of(block.across, _middle(block.across), changes(block.own), changes(block.other))
+    rows, columns = block.blank
+    shown = block.across[~rows][:, ~columns]
+    middle = _middle(shown if shown.size else block.across)
+    relief = Relief.of(block.across, middle, changes(block.own), changes(block.other))
+    relief.worth[rows] = relief.worth[:, columns] = 0.0
+    relief.worth[np.ix_(rows, columns)] = BOTH_BLANK
     return Seen(block.query, block.target, relief.worth.astype(np.float64)), relief
 
 

@@ -17,7 +17,7 @@ from visil.compare import matches
 from visil.compare.judge import answer, identical, same_files
 from visil.compare.matches import LongVideos
 from visil.compare.pair_reading import Common
-from visil.compare.refinement import VectorsAt, refined
+from visil.compare.refinement import FramesAt, refined
 from visil.compare.repeats import Repeats
 from visil.errors import ModelError, UsageError, VideoError
 from visil.heap import give_back
@@ -260,7 +260,7 @@ class ViSiL(Network):
             found = refined(pair, found, (looks[0], looks[1]))
         return answer(pair, found)
 
-    def look(self, video: VideoFeatures) -> VectorsAt | None:
+    def look(self, video: VideoFeatures) -> FramesAt | None:
         """Embeds single frames of the file that features came from; None where it is not at hand."""
         path = video.path
         if (
@@ -272,9 +272,9 @@ class ViSiL(Network):
             return None
         from visil.video import samples_at
 
-        def look(times: Sequence[float]) -> Tensor:
+        def look(times: Sequence[float]) -> VideoFeatures:
             pictures = samples_at(path, times, self.config.sampling)
-            return self.embed_frames(np.stack(pictures), times).vectors
+            return self.embed_frames(np.stack(pictures), times)
 
         return look
 
