@@ -69,12 +69,12 @@ def collection(model: visil.ViSiL, copyset: Path, work: Path) -> Iterator[visil.
 
 
 def in_collection(
-    model: visil.ViSiL, copyset: Path, truth: Mapping[str, Any], work: Path
+    model: visil.ViSiL, copyset: Path, truth: Mapping[str, Any], work: Path, *, refine: bool
 ) -> Iterator[Judged]:
     """Every query with every video of the database, as ``visil search --exhaustive`` judges them."""
     with collection(model, copyset, work) as index:
         for query, seen in _queries(model, copyset, truth, work):
-            for hit in index.search(seen, len(index), exhaustive=True):
+            for hit in index.search(seen, len(index), exhaustive=True, refine=refine):
                 yield _judged(query, Path(hit.path).name, hit)
 
 
@@ -228,6 +228,7 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=int, metavar="N", help="judge pairs alone, with N strangers for each query"
     )
+    parser.add_argument("--refine", action="store_true", help="with the closer look of visil search --refine")
     parser.add_argument("--out", type=Path, help="add the figures to this file, and print all that it holds")
     parser.add_argument(
         "--name", help="what the run is called there; the model's name and the set's by default"
@@ -243,7 +244,7 @@ def main() -> None:
         model = visil.load(args.model)
         work = kept_in(args.work, args.copyset)
         if args.pairs is None:
-            judged = list(in_collection(model, args.copyset, truth, work))
+            judged = list(in_collection(model, args.copyset, truth, work, refine=args.refine))
         else:
             judged = list(alone(model, args.copyset, truth, work, args.pairs))
     except VisilError as error:

@@ -266,7 +266,7 @@ def _told(
     nearest = best_of(found.values(), wanted)
     sure = [_where_it_is(parts.catalogue, hit) for hit in nearest if hit.confidence >= min_confidence]
     if refine:
-        sure = [_closely(parts, features, hit) for hit in sure]
+        sure = best_of([_closely(parts, features, hit) for hit in sure], wanted)
     if verdicts is not None:
         sure = [hit for hit in sure if hit.verdict in verdicts][:k]
     return Hits(sure, too_little(query=features))
@@ -290,4 +290,10 @@ def _closely(parts: Parts, query: VideoFeatures, hit: Hit) -> Hit:
         match = parts.model.compare(query, target)
     except VisilError:
         return hit
-    return replace(hit, confidence=match.confidence, verdict=match.verdict, segments=list(match.segments))
+    return replace(
+        hit,
+        confidence=match.confidence,
+        verdict=match.verdict,
+        segments=list(match.segments),
+        evidence=match.evidence,
+    )
