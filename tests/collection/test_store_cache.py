@@ -18,9 +18,9 @@ from collection.inside import part, remote
 from collection.stored import features, fill, identity, put
 from visil.collection import Index
 from visil.collection.background import middle_frame
-from visil.collection.ranged import RangedFeatures
 from visil.collection.remote.cache import LocalCache, cache_limit
 from visil.collection.remote.features import RemoteFeatures
+from visil.collection.remote.ranged import RangedFeatures
 from visil.collection.store import FeatureStore
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, UsageError

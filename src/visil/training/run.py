@@ -46,7 +46,7 @@ VALIDATION_SEED = 1
 """Of the edits that every run is validated on."""
 
 STRUNG = 20
-"""Held-out videos from which every second can be spared as foreign footage, where clips are strung together."""
+"""From so many held-out videos on, clips are strung together, with every second video as foreign footage."""
 
 
 @dataclass(frozen=True)

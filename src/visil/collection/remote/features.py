@@ -148,7 +148,7 @@ class RemoteFeatures(PartFeatures):
                 future.cancel()
 
     def _middle(self, video: str) -> VideoFeatures | None:
-        from visil.collection.ranged import RangedFeatures
+        from visil.collection.remote.ranged import RangedFeatures
 
         placed = self._placed(video)
         if placed.bytes <= SMALL or self.cache.has(placed.name):
