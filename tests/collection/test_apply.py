@@ -17,7 +17,8 @@ import visil
 from visil.collection import trash
 from visil.collection.apply import apply, below, check
 from visil.collection.identity import content_id
-from visil.collection.plan_file import PlanRow, read_plan, write_plan
+from visil.collection.plan import PlannedFile
+from visil.collection.plan_file import PlanRow, read_plan, write_plan, write_rows
 from visil.collection.undo import read_log, undo
 from visil.errors import UsageError
 
@@ -95,6 +96,20 @@ def test_the_plan_says_what_goes_and_where_its_footage_is(plan: Path, films: Pat
         assert rows[name].video == content_id(films / name)
     assert rows["cat.mp4"].reason == f"the same bytes as {films / 'cat again.mp4'}"
     assert rows["cut.mp4"].reason.startswith("all of it is in cat again.mp4 (")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_spreadsheets_make_of_a_plan_is_one(delimiter: str, coding: str, tmp_path: Path) -> None:
+    """Whatever names hold: what ends a line to Python, or a column to them."""
+    names = ["/a/b\u2028c.mp4", '/a/b\nc, "d".mp4', "/a/é;ü\t.mp4", "/a/b\x0b\x1c\x85c.mp4"]
+    rows = [PlanRow(1, PlannedFile("id", name, "drop", "the same", "/a/b.mp4", 5)) for name in names]
+    write_rows(rows, tmp_path / "plan.csv")
+    with (tmp_path / "plan.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.reader(file))
+    with (tmp_path / "saved.csv").open("w", newline="", encoding=coding) as file:
+        csv.writer(file, delimiter=delimiter).writerows(table)
+    assert read_plan(tmp_path / "saved.csv") == read_plan(tmp_path / "plan.csv") == rows
 
 
 def test_json_plans_and_what_duplicates_prints_are_plans_too(
@@ -342,6 +357,25 @@ def test_a_keeper_that_changes_between_two_steps_ends_it(index: visil.Index, pla
     assert path == checked.steps[1].path
     assert Path(path).is_file()
     assert "does not hold what it held" in reason
+
+
+def test_one_file_at_two_places_is_noticed_when_both_are_gone(
+    index: visil.Index, films: Path, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a folder that is mounted twice, where nothing tells that they are one."""
+    again = tmp_path / "again"
+    again.symlink_to(films)
+    index.add(again / "cat.mp4")
+    video = content_id(films / "cat.mp4")
+    row = PlannedFile(video, str(films / "cat.mp4"), "drop", "", str(again / "cat.mp4"), 0)
+    write_rows([PlanRow(1, row)], tmp_path / "plan.csv")
+    before = contents(films)
+    monkeypatch.setattr(os.path, "samefile", lambda *_: False)
+    done = run("apply", index.folder, tmp_path / "plan.csv", "--yes")
+    assert done.status == 1
+    assert f"{again / 'cat.mp4'} went with it; undo this, and keep both" in done.err
+    assert run("apply", "--undo", tmp_path / "plan.csv.undo", "--yes").status == 0
+    assert contents(films) == before
 
 
 def test_a_keeper_that_is_replaced_by_as_many_bytes_of_the_same_age_ends_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -157,7 +158,7 @@ def _tell(checked: Checked, applied: Applied, log: Path, as_json: bool) -> None:
     for path, reason in applied.failed:
         typer.echo(f"visil: {printable(path)}: {reason}; the plan ended there", err=True)
     if applied.steps:
-        say(f"to undo it: visil apply --undo {log}")
+        say(f"to undo it: visil apply --undo {shlex.quote(str(log))}")
 
 
 def _as_json(step: Step) -> dict[str, object]:

@@ -209,10 +209,14 @@ def apply(
                 if step.begun is None:
                     verified.holds(step.path, step.video)
                 _do(step, how, None if to is None else Path(to), book)
+                done.append(step)
+                if not os.path.exists(
+                    step.keeper
+                ):  # a folder that is mounted twice has one file at two places
+                    raise Uncertain(f"{printable(step.keeper)} went with it; undo this, and keep both")
             except (OSError, VisilError, Uncertain) as error:
                 failed.append((step.path, reason_of(error)))
                 break
-            done.append(step)
     if how in LINKS:
         index.hold_files([(step.path, step.keeper_video) for step in done])
     else:

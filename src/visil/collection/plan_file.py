@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import shlex
@@ -85,21 +86,30 @@ def write_rows(rows: Sequence[PlanRow], path: str | os.PathLike[str]) -> None:
 def read_plan(path: str | os.PathLike[str]) -> list[PlanRow]:
     """The rows of a plan, or of what ``visil duplicates --json`` printed; a UsageError where it is neither."""
     try:
-        text = Path(path).read_text("utf-8", errors="surrogateescape")
+        data = Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"{printable(os.fspath(path))}: cannot be read: {error.strerror}") from error
     try:
+        text = data.decode(*_coding(data))
         if text.lstrip()[:1] in ("{", "["):
             raw = list(_from_json(json.loads(text)))
         else:
-            table = csv.DictReader(text.removeprefix("\ufeff").splitlines(keepends=True))
-            raw = list(table)
+            head = text.split("\n", 1)[0]
+            delimiter = max(",;\t", key=head.count)  # a spreadsheet writes those of its country
+            raw = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
         return [_row(one) for one in raw]
     except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
         raise UsageError(
             f"{printable(os.fspath(path))}: is not a plan: {_what_is_wrong(error)}; "
             "`visil duplicates INDEX --plan FILE` writes one"
         ) from error
+
+
+def _coding(data: bytes) -> tuple[str, str]:
+    """How a text is coded; names that are no text keep their bytes."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16", "strict"
+    return "utf-8-sig", "surrogateescape"
 
 
 def _from_json(document: Any) -> Iterator[dict[str, Any]]:
