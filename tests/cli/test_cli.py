@@ -236,13 +236,16 @@ def test_folders_of_videos_are_compared_each_with_each(videos: Path, tmp_path: P
         (several / name).write_bytes((videos / name).read_bytes())
     (several / "bad.mp4").write_text("not a film")
     done = here("compare", videos / "query.mp4", several)
+    assert done.returncode == 3, "some could not be compared"
     assert done.stderr == f"left out: {several / 'bad.mp4'}: not a video file: it holds text\n"
     first, second, last = done.stdout.splitlines()
     assert first.endswith(f"{videos / 'query.mp4'} and {several / 'target.mp4'}")
     assert second.strip().startswith("copy: ")
     assert last == "1 of 2 pairs share footage"
     (several / "bad.mp4").unlink()
-    answers = json.loads(here("compare", several, several, "--json").stdout)
+    whole = here("compare", several, several, "--json")
+    assert whole.returncode == 0
+    answers = json.loads(whole.stdout)
     assert [(Path(one["query"]).name, Path(one["target"]).name) for one in answers] == [
         ("other.mp4", "target.mp4"),
         ("target.mp4", "other.mp4"),

@@ -53,6 +53,11 @@ def test_too_little_to_see_is_not_unrelated(films: Path, here: Here) -> None:
     assert both["note"] == f"{NOTE}, 9 of 9 in the target"
 
 
+def test_a_report_says_so_too(films: Path, tmp_path: Path, here: Here) -> None:
+    done = here("report", films / "dark.mp4", films / "scene.mp4", "--out", tmp_path / "match.html")
+    assert done.stdout == f"{NOTE}\nwritten: {tmp_path / 'match.html'}\n"
+
+
 def test_exit_statuses_tell_the_verdict(films: Path, tmp_path: Path, here: Here) -> None:
     write_video(tmp_path / "stranger.mp4", scene("astronaut", 8), fps=5)
     assert here("compare", films / "scene.mp4", tmp_path / "stranger.mp4").returncode == 0

@@ -22,6 +22,7 @@ from visil.cli.options import (
     wake_gpu,
 )
 from visil.cli.output import (
+    SOME_FAILED,
     check_exports,
     print_json,
     print_left_out,
@@ -104,8 +105,11 @@ def compare(
         warnings.simplefilter("ignore" if as_json else "default")
         network = load(model)
     if not single:
-        found = _each_with_each(network, queries, targets, as_json, export, refine)
-        return _end(found, exit_code)
+        found, whole = _each_with_each(network, queries, targets, as_json, export, refine)
+        _end(found, exit_code)
+        if not whole:
+            raise typer.Exit(SOME_FAILED)
+        return
     with frame_counter(quiet=as_json) as counter:
         features = [network.embed(video, progress=counter(video)) for video in (query, target)]
     match = network.compare(*features, refine=refine)
@@ -117,7 +121,7 @@ def compare(
     else:
         _tell(match, plot)
         say_written(export or ())
-    return _end([match], exit_code)
+    _end([match], exit_code)
 
 
 def _end(found: list[Match], exit_code: bool) -> None:
@@ -140,8 +144,11 @@ def _each_with_each(
     as_json: bool,
     export: list[Path] | None,
     refine: bool,
-) -> list[Match]:
-    """Every pair of two different files, each video embedded once; what cannot be read is left out and named."""
+) -> tuple[list[Match], bool]:
+    """Every pair of two different files, each video embedded once; what cannot be read is left out and named.
+
+    And whether nothing was left out.
+    """
     from visil.compare.judge import same_files
 
     failed: dict[str, str] = {}
@@ -179,7 +186,7 @@ def _each_with_each(
         say_written(export or ())
     if not found and failed:
         raise VideoError(*next(iter(failed.items())))
-    return found
+    return found, not failed
 
 
 def _tell(match: Match, plot: Path | None) -> None:

@@ -42,5 +42,5 @@ def report(
     if as_json:
         print_json(match.to_dict() | {"report": str(out)})
         return
-    typer.echo(relation(match.verdict, match.segments))
+    typer.echo(relation(match.verdict, match.segments, match.note))
     say_written([out])
