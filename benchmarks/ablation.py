@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from shared.results import machine, write
+from visil.machine.processor import usable_cores
 from visil.paper.ablation import CURVES, RECIPE_OF, curve_recipe
-from visil.processor import usable_cores
 
 BACKBONE = "efficientnet-lite0"
 LEARNED = ("ViSiL_v", "ViSiL_sym", "ViSiL_f+W+A")

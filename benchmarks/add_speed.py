@@ -23,8 +23,8 @@ import torch
 import visil
 from shared.results import as_text, keep
 from visil.collection.store import FeatureStore
+from visil.machine.processor import usable_cores
 from visil.matching.blank import blank_frames
-from visil.processor import usable_cores
 from visil.video import Frames, is_video_path, stream_frames
 
 

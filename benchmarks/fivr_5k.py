@@ -26,7 +26,7 @@ from pathlib import Path
 
 from paper_parts import scene
 from shared.results import machine, write
-from visil.processor import usable_cores
+from visil.machine.processor import usable_cores
 from visil.video.writer import write_video
 
 FPS = 25

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from shared.footage_split import Split, items
 from visil.edits.clips import Heavy, Mild, PaperPositive
-from visil.processor import usable_cores
+from visil.machine.processor import usable_cores
 from visil.video import Sampling, probe, stream_frames
 from visil.video.writer import write_video
 

@@ -22,7 +22,7 @@ from visil.bench.end_to_end import share
 from visil.collection.discover import discover
 from visil.collection.local_engine import largest_first
 from visil.evaluation.evaluate import Task, evaluate_videos
-from visil.ours import be_ours
+from visil.machine.ours import be_ours
 from visil.training.cached_footage import CachedFootage
 
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ from xdist.remote import Producer
 
 import preloaded
 from handing_out import ByRoom
-from visil.processes import python
+from visil.machine.processes import python
 
 # Nothing of what tests import is garbage: until all are collected it is not looked for, and then never looked through.
 gc.disable()
@@ -59,7 +59,9 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("VISIL_EMBEDDING", os.environ["VISIL_EMBEDDING"])
     tests = os.getpid()
-    monkeypatch.setattr("visil.ours.is_ours", lambda: os.getpid() != tests)  # it is not the command's alone
+    monkeypatch.setattr(
+        "visil.machine.ours.is_ours", lambda: os.getpid() != tests
+    )  # it is not the command's alone
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ HIGH = 500
 """Numbers of files from there on are free."""
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AVAILABLE = sys.platform == "linux" and hasattr(os, "pidfd_open")
-PYTHONS = ("visil.processes.python", "visil.web.engine.python", "visil.bench.end_to_end.python")
+PYTHONS = ("visil.machine.processes.python", "visil.web.engine.python", "visil.bench.end_to_end.python")
 """Where visil says how Python is started."""
 
 

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import visil as package
 from synthetic import moving_scene, write_video
-from visil import processes
 from visil.cli.app import app
 from visil.errors import UsageError, VisilError
+from visil.machine import processes
 from visil.model.codes import decode, encode
 from visil.model.features import VideoFeatures
 

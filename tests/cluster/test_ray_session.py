@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from visil import processes
 from visil.cluster import ray_session as session
 from visil.cluster.ray_session import NodeFacts, facts, mismatch
 from visil.errors import UsageError
+from visil.machine import processes
 
 HERE = NodeFacts("1.0", "2.6", "17.0", None)
 

@@ -19,7 +19,7 @@ from visil.collection import extraction
 from visil.collection.extraction import extract
 from visil.collection.worker import Sealed, Worker
 from visil.errors import IndexFolderError
-from visil.processes import Workers, available, send_handle
+from visil.machine.processes import Workers, available, send_handle
 
 pytestmark = pytest.mark.skipif(not available(), reason="worker processes are forked")
 
@@ -188,7 +188,7 @@ def test_without_worker_processes_this_one_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(extraction, "HERE_FRAMES", 1)
-    monkeypatch.setattr("visil.processes.sys.executable", "/bin/false")
+    monkeypatch.setattr("visil.machine.processes.sys.executable", "/bin/false")
     work = ToyWork(tmp_path)
     with caplog.at_level(logging.WARNING, "visil"):
         extract(work, [f"{n}-slow" for n in range(10, 30)], workers=2)

@@ -18,7 +18,7 @@ from visil.collection.index import Index
 from visil.collection.spread import Spread
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VisilError
-from visil.processes import available
+from visil.machine.processes import available
 
 from .stored import features, fill, identity, put
 

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 import visil
 from synthetic import moving_scene
-from visil import processor
 from visil.errors import UsageError
 from visil.kernels.precision import EMBEDDING_VARIABLE, Embedding, embedding, of_collections
+from visil.machine import processor
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from torch import Tensor
 
 import visil
 from synthetic import write_video
-from visil import processes
 from visil.compare.visil import ViSiL
 from visil.errors import ModelError, UsageError
+from visil.machine import processes
 from visil.model.comparator import Comparator
 from visil.model.config import PRESETS, ViSiLConfig
 from visil.model.similarity import frame_matrix, video_similarity

@@ -13,9 +13,9 @@ import torch
 
 import toy_training
 from toy_training import toy_config, toy_model, toy_trainer
-from visil import processes
 from visil.errors import UsageError
 from visil.kernels.devices import chosen_device
+from visil.machine import processes
 from visil.training.config import TrainConfig
 from visil.training.distributed import Processes, joined
 

@@ -16,7 +16,7 @@ from PIL import Image
 from synthetic import moving_scene, write_video
 from visil.collection.identity import stamp_of
 from visil.errors import FileError, UsageError, VideoError
-from visil.processes import available
+from visil.machine.processes import available
 from visil.training import stored_frames
 from visil.training.cached_footage import CachedFootage
 from visil.training.stored_frames import Decoders

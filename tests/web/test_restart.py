@@ -19,7 +19,7 @@ from synthetic import write_video
 from visil.cli import main
 from visil.client import Client
 from visil.errors import UsageError
-from visil.processes import environment
+from visil.machine.processes import environment
 from visil.web.server import Server
 from visil.web.settings import settle
 from visil.web.state import Job, JobStore

@@ -25,11 +25,11 @@ from visil.kernels import Scorer
 from visil.kernels.cpu_backbones import FastBackbone
 from visil.kernels.cpu_hamming import coded_scores
 from visil.kernels.precision import ON_CPU, fastest, has_int8, integer_product
+from visil.machine.processes import NEUTRAL, environment, python
 from visil.model.backbones import BACKBONES, Backbone
 from visil.model.codes import Codes, encode
 from visil.model.comparator import Comparator
 from visil.model.formula import Formula
-from visil.processes import NEUTRAL, environment, python
 from visil.video import Sampling, stream_frames
 from visil.video.writer import write_video
 

@@ -33,9 +33,9 @@ from visil.collection.extraction_work import ByKind
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.local_engine import AddMethod, decode_here, largest_first
 from visil.errors import FileError, UsageError, VideoError, VisilError
-from visil.ours import be_ours
-from visil.processes import NEUTRAL, environment, python
-from visil.processor import usable_cores
+from visil.machine.ours import be_ours
+from visil.machine.processes import NEUTRAL, environment, python
+from visil.machine.processor import usable_cores
 from visil.video import Frames
 
 if TYPE_CHECKING:

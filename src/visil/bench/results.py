@@ -94,7 +94,7 @@ def machine() -> dict[str, object]:
     """Processor, cores, GPU, versions."""
     import torch
 
-    from visil.processor import usable_cores
+    from visil.machine.processor import usable_cores
 
     return {
         "processor": _processor(),

@@ -33,8 +33,8 @@ from visil.cli import (
 from visil.cli.commands import Commands
 from visil.cli.verbosity import logged_to_console
 from visil.errors import VisilError
-from visil.heap import bound_arenas
-from visil.ours import be_ours
+from visil.machine.heap import bound_arenas
+from visil.machine.ours import be_ours
 
 ASLEEP = {
     "OMP_WAIT_POLICY": "PASSIVE",

@@ -171,7 +171,7 @@ def import_torch() -> None:
     """torch, once it is known that something is to be computed."""
     if "torch" in sys.modules:
         return
-    from visil.processes import lasting
+    from visil.machine.processes import lasting
 
     with lasting():
         import torch  # noqa: F401

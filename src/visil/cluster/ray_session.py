@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from visil.errors import UsageError, VisilError, require_extra
-from visil.processes import NEUTRAL
+from visil.machine.processes import NEUTRAL
 
 logger = logging.getLogger("visil")
 
@@ -196,7 +196,7 @@ def _versions(text: str) -> str:
 
 
 def _start(ray: Any, folder: str, workers: int | None) -> None:
-    from visil.processor import usable_cores
+    from visil.machine.processor import usable_cores
 
     try:
         with _no_chatter(), chdir(NEUTRAL):  # Ray's processes look for modules where it is started

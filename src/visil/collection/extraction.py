@@ -1,6 +1,6 @@
 """Many videos to features, on all cores of this machine: the one loop of ``add``, ``evaluate`` and the paper's tables.
 
-Worker processes do it. Where they take seconds to start (:func:`visil.processes.quick`), it begins in this process:
+Worker processes do it. Where they take seconds to start (:func:`~visil.machine.processes.quick`), this one begins:
 threads read, and one thread embeds the frames. Most runs are over before anything better were ready. While a
 longer one goes on, workers are started, and take over when they can:
 
@@ -37,9 +37,9 @@ from visil.collection.readers import (
 )
 from visil.collection.shared_frames import SLOTS, SharedFrames
 from visil.collection.worker import Embedded, Extracting, Worker
-from visil.heap import give_back
 from visil.kernels.cores import using_cores
-from visil.processes import Workers, available, quick
+from visil.machine.heap import give_back
+from visil.machine.processes import Workers, available, quick
 
 logger = logging.getLogger("visil")
 

@@ -162,7 +162,7 @@ class Index:
             intake = Intake(self.parts, selection=selection, reference=reference, progress=progress)
             if engine is None:
                 from visil.collection.local_engine import LocalEngine
-                from visil.processor import usable_cores
+                from visil.machine.processor import usable_cores
 
                 engine = LocalEngine(workers=workers or usable_cores(), decode=decode)
             try:
@@ -365,7 +365,7 @@ class Index:
     def _spread(self, workers: int | None) -> Spread:
         """To ask on so many cores, by default on all that this process may use."""
         from visil.collection.spread import Spread
-        from visil.processor import usable_cores
+        from visil.machine.processor import usable_cores
 
         if workers is not None and workers < 1:
             raise UsageError(f"workers must be at least 1, not {workers}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from visil.prefetch import in_order
+from visil.machine.prefetch import in_order
 
 if TYPE_CHECKING:
     import torch

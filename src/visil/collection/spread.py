@@ -23,9 +23,9 @@ import torch
 from visil.collection.database import none_open
 from visil.collection.remote.objects import is_url
 from visil.errors import IndexFolderError, VisilError
-from visil.heap import keep_heap
-from visil.prefetch import in_order
-from visil.processes import Workers, WorkersError, available, quick
+from visil.machine.heap import keep_heap
+from visil.machine.prefetch import in_order
+from visil.machine.processes import Workers, WorkersError, available, quick
 
 if TYPE_CHECKING:
     from visil.collection.background import Background
@@ -198,7 +198,7 @@ def _threads(count: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Asking:
-    """:class:`visil.processes.Service`: opens a collection, and answers questions about it."""
+    """:class:`visil.machine.processes.Service`: opens a collection, and answers questions about it."""
 
     location: str
     model: ViSiL
@@ -210,7 +210,7 @@ class Asking:
         return cls(index.location, index.model, index.common_here())
 
     def prepare(self) -> None:
-        """See :meth:`visil.processes.Service.prepare`."""
+        """See :meth:`visil.machine.processes.Service.prepare`."""
         import faiss
 
         import visil.collection.exact_neighbours
@@ -221,7 +221,7 @@ class Asking:
         faiss.omp_set_num_threads(1)
 
     def __call__(self, connection: Connection) -> None:
-        """See :class:`visil.processes.Service`."""
+        """See :class:`visil.machine.processes.Service`."""
         from visil.collection.index import Index
 
         with Index(self.location, model=self.model, create=False) as index:

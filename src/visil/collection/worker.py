@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from visil.collection.extraction_work import NOTHING, READ, Method, Task, discard, seal, write
 from visil.collection.shared_frames import SharedFrames
 from visil.errors import VideoError, VisilError
-from visil.heap import keep_heap
 from visil.kernels.cores import using_cores
-from visil.prefetch import prefetched
-from visil.processes import Workers, listening, receive_handle, send_handle
+from visil.machine.heap import keep_heap
+from visil.machine.prefetch import prefetched
+from visil.machine.processes import Workers, listening, receive_handle, send_handle
 from visil.video import Frames
 
 GRACE_S = 10.0
@@ -234,12 +234,12 @@ class Worker:
 
 @dataclass(frozen=True)
 class Extracting:
-    """:class:`visil.processes.Service` by a method: embeds where that has an embedder, else only reads."""
+    """:class:`visil.machine.processes.Service` by a method: embeds where that has an embedder, else only reads."""
 
     method: Method
 
     def prepare(self) -> None:
-        """See :meth:`visil.processes.Service.prepare`."""
+        """See :meth:`visil.machine.processes.Service.prepare`."""
         import av  # noqa: F401  or each of them would load it
 
         keep_heap()
@@ -248,7 +248,7 @@ class Extracting:
             self.method.embedder.prepare()
 
     def __call__(self, connection: Connection) -> None:
-        """See :class:`visil.processes.Service`."""
+        """See :class:`visil.machine.processes.Service`."""
         logger = logging.getLogger("visil")
         logger.addHandler(_Telling(connection))
         logger.propagate = False

@@ -20,10 +20,11 @@ from visil.compare.pair_reading import Common
 from visil.compare.refinement import FramesAt, refined
 from visil.compare.repeats import Repeats
 from visil.errors import ModelError, UsageError, VideoError
-from visil.heap import give_back
 from visil.kernels import Best, Scorer, devices
 from visil.kernels.cpu_backbones import fast
 from visil.kernels.precision import Embedding, Precision, embedding
+from visil.machine.heap import give_back
+from visil.machine.prefetch import prefetched
 from visil.matching.blank import GROUND_LEFT_TO_READER, GROUND_SHARE, blank_frames
 from visil.matching.match import Match
 from visil.model.attention import BinaryCode
@@ -34,7 +35,6 @@ from visil.model.features import VideoFeatures
 from visil.model.network import Network
 from visil.model.official import from_official
 from visil.model.pretrained import load, save
-from visil.prefetch import prefetched
 
 if TYPE_CHECKING:
     from visil.video import Frames

@@ -23,7 +23,7 @@ from visil.evaluation.predictions import Predictions, read_predictions
 from visil.evaluation.scoring import Answers, ModelSystem, find_segments, score_videos
 from visil.evaluation.streaming import Passer, ScoreLog, Streamed, stream_scores
 from visil.evaluation.videos import PATTERN, KnownVideos, files_of, ids_of, videos_by_name
-from visil.processor import usable_cores
+from visil.machine.processor import usable_cores
 from visil.progress import OnPairs
 
 

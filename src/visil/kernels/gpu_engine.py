@@ -24,9 +24,9 @@ from visil.kernels.precision import Arithmetic
 from visil.kernels.ragged_axes import RaggedAxis, frame_axis, ragged_axis
 from visil.kernels.triton_comparator import ComparatorWeights, chamfer_scores, compared
 from visil.kernels.triton_frames import DTYPES, frame_products, prepared
+from visil.machine.prefetch import prefetched
 from visil.model.comparator import Padding
 from visil.model.formula import Formula
-from visil.prefetch import prefetched
 
 CHUNK_FRAMES = 16384
 """Target frames that are compared at once."""

@@ -33,7 +33,7 @@ from torch import Tensor
 
 from visil.errors import UsageError
 from visil.kernels import devices
-from visil.processor import has as processor_has
+from visil.machine.processor import has as processor_has
 
 Arithmetic = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 Precision = Literal["auto", "fp32", "fp16", "bf16", "fp8", "int8"]

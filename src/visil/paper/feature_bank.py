@@ -22,6 +22,7 @@ from visil.compare.visil import ViSiL
 from visil.errors import FileError, IndexFolderError, UsageError, VideoError
 from visil.evaluation.annotations import sha256_of
 from visil.files import make_folder
+from visil.machine.processor import usable_cores
 from visil.model.backbones import backbone_spec
 from visil.model.features import VideoFeatures
 from visil.model.whitening import PCA, Whitening
@@ -36,7 +37,6 @@ from visil.paper.feature_kinds import (
     split_kind,
 )
 from visil.paper.videos import Videos
-from visil.processor import usable_cores
 from visil.progress import Counted
 from visil.training.sampled_frames import SampledFrames
 from visil.video import Frames, probe

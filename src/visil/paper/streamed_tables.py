@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from visil.evaluation.predictions import Predictions
 from visil.evaluation.streaming import ByKind, Passer, ScoreLog, Streamed, stream_scores
+from visil.machine.processor import usable_cores
 from visil.model.features import VideoFeatures
 from visil.paper.baselines.lbow import LBoW
 from visil.paper.baselines.system import ComparedSystem
 from visil.paper.feature_bank import AllKinds, FeatureBank, NamedVideo
 from visil.paper.feature_kinds import split_kind
-from visil.processor import usable_cores
 from visil.progress import Counted
 from visil.training.lbow import Bag
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.errors import UsageError, VideoError, printable
 from visil.files import make_folder
-from visil.processor import usable_cores
+from visil.machine.processor import usable_cores
 from visil.progress import Counted
 from visil.training.stored_frames import Decoders, file_name, read_frames, stored_times
 from visil.video import Sampling

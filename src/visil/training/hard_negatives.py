@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import UsageError
-from visil.prefetch import in_order
+from visil.machine.prefetch import in_order
 from visil.training.feature_footage import FeatureFootage
 from visil.training.lbow import SIZE, Bag, BagIndex, LayerBagOfWords, layer_vectors
 from visil.training.segments import SegmentPair, Span

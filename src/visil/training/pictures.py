@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from visil.errors import FileError, UsageError, VideoError, os_reason
+from visil.machine.processor import usable_cores
 from visil.matching.blank import GROUND_SHARE, blank_frames
-from visil.processor import usable_cores
 from visil.progress import Counted
 from visil.video import Sampling
 from visil.video.container import is_image_path

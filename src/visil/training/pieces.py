@@ -22,8 +22,8 @@ from torch import Tensor
 from visil.compare.visil import ViSiL
 from visil.edits.clips import Composite, Heavy, Mild
 from visil.files import make_folder, replacing
+from visil.machine.processor import usable_cores
 from visil.matching.blank import GROUND_LEFT_TO_READER, blank_frames
-from visil.processor import usable_cores
 from visil.progress import Counted
 from visil.training.footage import Footage
 from visil.training.pictures import small_pictures

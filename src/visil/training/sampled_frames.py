@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.errors import VideoError
-from visil.processor import usable_cores
+from visil.machine.processor import usable_cores
 from visil.progress import Counted
 from visil.video import Sampling, probe, samples_at, stream_frames
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from visil.collection.identity import Stamp, stamp_of
 from visil.errors import FileError, VideoError, VisilError
 from visil.files import replacing
-from visil.processes import Workers, WorkersError, available, quick
+from visil.machine.processes import Workers, WorkersError, available, quick
 from visil.video import Sampling, stream_frames
 
 QUALITY = 90
@@ -105,7 +105,7 @@ THREADS = 2
 
 @dataclass(frozen=True)
 class Decoding:
-    """:class:`visil.processes.Service`: hears of a video and where its frames go, tells their times or what failed."""
+    """A :class:`visil.machine.processes.Service`: takes a video, writes its frames, tells their times or a failure."""
 
     sampling: Sampling
 
@@ -116,7 +116,7 @@ class Decoding:
         import safetensors.numpy  # noqa: F401
 
     def __call__(self, connection: Connection) -> None:
-        """See :class:`visil.processes.Service`."""
+        """See :class:`visil.machine.processes.Service`."""
         while True:
             video, stored, stamp = connection.recv()
             try:

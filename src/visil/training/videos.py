@@ -20,7 +20,7 @@ from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError
-from visil.prefetch import prefetched
+from visil.machine.prefetch import prefetched
 from visil.training.batch_similarity import VideoBatch, compare_all, compare_pairs
 from visil.training.config import LossConfig, OptimConfig, TrainConfig
 from visil.training.distributed import Processes

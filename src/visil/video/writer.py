@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from visil import processor
 from visil.errors import UsageError, printable
 from visil.files import replacing
+from visil.machine import processor
 from visil.video.pictures import Image
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from visil.errors import VisilError
-from visil.processes import APART, environment, lasting, python
+from visil.machine.processes import APART, environment, lasting, python
 from visil.web.decoder import own_output
 from visil.web.settings import MIB, Limits
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from visil.errors import os_reason
-from visil.processor import usable_cores
+from visil.machine.processor import usable_cores
 from visil.web.engine import EngineCancelled, EngineFailed, EngineLink
 from visil.web.library import Library, iso
 from visil.web.problems import Problem

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from visil.errors import IndexFolderError, VideoError
-from visil.processes import APART, environment, python
+from visil.machine.processes import APART, environment, python
 from visil.video import Frames, Sampling, VideoInfo
 from visil.video.sound import Track
 from visil.web.settings import GIB, Limits

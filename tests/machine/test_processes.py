@@ -14,10 +14,10 @@ import pytest
 
 from planted import plant, ran
 from synthetic import stamped_frames, write_video
-from visil import processes
-from visil.processes import Workers, available, environment, python_path
+from visil.machine import processes
+from visil.machine.processes import Workers, available, environment, python_path
 
-SOURCE = Path(processes.__file__).parent
+SOURCE = Path(processes.__file__).parents[1]
 
 
 @pytest.fixture
@@ -25,7 +25,8 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = plant(tmp_path / "downloads")
     monkeypatch.chdir(folder)
     # An empty name is the working folder.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", os.fspath(Path(__file__).parent)]))
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(here), str(here.parent)]))
     return folder
 
 
@@ -94,4 +95,4 @@ def test_there_is_no_other_way_to_start_python() -> None:
         for file in SOURCE.rglob("*.py")
         if ways.search(file.read_text("utf-8"))
     }
-    assert found == {"processes.py"}
+    assert found == {"machine/processes.py"}

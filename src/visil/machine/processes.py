@@ -9,8 +9,8 @@ would load torch each time. So one fresh process is started, is told once what w
 folder that paths are relative to, and forks workers: in milliseconds, and with its memory shared between them until
 they write to it. When this process ends, however that happens, all of them do.
 
-To load torch takes seconds, in which sixteen cores wait. A process that is ours alone (:mod:`visil.ours`) has loaded it
-already: where none of its threads is at work, that one process is a fork of it.
+To load torch takes seconds, in which sixteen cores wait. A process that is ours alone (:mod:`visil.machine.ours`) has
+loaded it already: where none of its threads is at work, that one process is a fork of it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from visil import ours
 from visil.errors import VisilError
+from visil.machine import ours
 
 START_S = 60.0
 """Seconds that a worker may take to begin."""
@@ -174,7 +174,7 @@ class Workers:
 
 def _fresh(control: socket.socket) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        python("-m", "visil.processes", str(control.fileno()), _here()),
+        python("-m", "visil.machine.processes", str(control.fileno()), _here()),
         pass_fds=[control.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # where this process prints its results
@@ -287,7 +287,7 @@ def _here() -> str:
 
 def python_path() -> str:
     """``PYTHONPATH`` of a process that is started with ``-P``: for this package, and what this process was told."""
-    ours = os.fspath(Path(__file__).resolve().parents[1])
+    ours = os.fspath(Path(__file__).resolve().parents[2])
     told = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join([ours, *(os.path.abspath(folder) for folder in told if folder)])
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from visil import processor
-from visil.processor import time_quota, usable_cores
+from visil.machine import processor
+from visil.machine.processor import time_quota, usable_cores
 
 
 def write(file: Path, text: str) -> None:

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from visil.heap import bound_arenas, give_back
+from visil.machine.heap import bound_arenas, give_back
 
 HELD_BY_A_THREAD = """
 import threading
 from pathlib import Path
-from visil.heap import bound_arenas, give_back
+from visil.machine.heap import bound_arenas, give_back
 
 def resident():
     lines = Path("/proc/self/status").read_text().splitlines()

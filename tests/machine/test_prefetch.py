@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from visil.prefetch import prefetched
+from visil.machine.prefetch import prefetched
 
 PATIENCE_S = 30
 """How long to wait for what must happen; a test that waits this long has failed."""
