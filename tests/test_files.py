@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from visil.errors import UsageError
-from visil.files import fresh_beside, natural_order, replacing, replacing_together
+from visil.files import fresh_beside, natural_order, replacing, replacing_tensors, replacing_together
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -22,6 +22,15 @@ def test_a_file_is_replaced_when_the_block_ends_well(tmp_path: Path) -> None:
         fresh.write_text("new")
         assert path.read_text() == "old"
     assert files(tmp_path) == {"a.txt": "new"}
+
+
+def test_a_full_disk_as_safetensors_knows_it_is_told_in_one_line(tmp_path: Path) -> None:
+    from safetensors import SafetensorError
+
+    full = pytest.raises(UsageError, match=r"a\.safetensors: cannot be written: no space left")
+    with full, replacing_tensors(tmp_path / "a.safetensors"):
+        raise SafetensorError("No space left on device")
+    assert files(tmp_path) == {}
 
 
 @pytest.mark.parametrize("way", [replacing, fresh_beside])

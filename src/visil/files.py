@@ -56,6 +56,21 @@ def replacing(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
 
 
 @contextmanager
+def replacing_tensors(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
+    """:func:`replacing` for a file that safetensors or torch writes, which know a full disk by errors of their own."""
+    from safetensors import SafetensorError
+
+    with replacing(path) as fresh:
+        try:
+            yield fresh
+        except SafetensorError as error:
+            raise OSError(None, str(error)) from error
+        except RuntimeError as error:
+            said = (str(error).splitlines() or [""])[0]
+            raise OSError(None, f"perhaps the disk is full ({said})") from error
+
+
+@contextmanager
 def replacing_together(folder: Path, names: Sequence[str]) -> Generator[Path, None, None]:
     """A fresh folder to write the files ``names`` into; all take their places in ``folder`` when the block ends well.
 

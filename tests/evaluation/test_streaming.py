@@ -51,3 +51,13 @@ def test_two_evaluations_do_not_share_a_folder(tmp_path: Path) -> None:
         ScoreLog(tmp_path, {"model": "m"}, ["q"]).__enter__()
     with ScoreLog(tmp_path, {"model": "m"}, ["q"]):
         pass
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    with ScoreLog(tmp_path, {"model": "m"}, ["q"]) as log:
+        (tmp_path / "scores.jsonl").symlink_to("/dev/full")
+        with pytest.raises(
+            FileError, match=r"scores\.jsonl: cannot be written: no space left on device; what was"
+        ):
+            log.add({"a": {"m": [0.25]}}, {})

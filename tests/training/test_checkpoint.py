@@ -91,3 +91,16 @@ def test_a_failed_write_leaves_the_old_one(tmp_path: Path) -> None:
     assert found["model"]["weight"][0] == 1
     with pytest.raises(UsageError, match="cannot be written: its folder does not exist"):
         save_checkpoint(tmp_path / "none", IDENTITY, state(1))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path, IDENTITY, state(1))
+    save, full = torch.save, Path("/dev/full")
+    monkeypatch.setattr(torch, "save", lambda content, _: save(content, full))
+    with pytest.raises(UsageError, match=r"last\.pt: cannot be written: perhaps the disk is full"):
+        save_checkpoint(tmp_path, IDENTITY, state(2))
+    assert [path.name for path in tmp_path.iterdir()] == [LAST]
+    found = load_checkpoint(tmp_path, IDENTITY)
+    assert found is not None
+    assert found["model"]["weight"][0] == 1

@@ -26,7 +26,7 @@ from visil.collection.extraction_work import Method, Task
 from visil.collection.feature_writer import FeatureWriter
 from visil.collection.lock import exclusive
 from visil.collection.store import features_in
-from visil.errors import FileError, UsageError, VideoError
+from visil.errors import FileError, UsageError, VideoError, os_reason
 from visil.evaluation.predictions import Predictions, QueryScores
 from visil.evaluation.scoring import FeatureReader, System, on_cores, score_held
 from visil.files import make_folder, replacing
@@ -149,12 +149,17 @@ class ScoreLog:
             for target, reason in failed.items()
             if self.failed.get(target) != reason
         ]
-        with open(self.folder / LOG, "a", encoding="utf-8") as file:
-            for line in lines:
-                file.write(json.dumps(line) + "\n")
-                self._take(line)
-            file.flush()
-            os.fsync(file.fileno())
+        log = self.folder / LOG
+        try:
+            with open(log, "a", encoding="utf-8") as file:
+                for line in lines:
+                    file.write(json.dumps(line) + "\n")
+                    self._take(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            why = f"{os_reason(error)}; what was scored before is kept: run again to go on"
+            raise FileError(log, f"cannot be written: {why}") from error
 
     def _take(self, line: dict[str, Any]) -> None:
         target = line["target"]

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from visil.errors import FileError
-from visil.files import make_folder, replacing
+from visil.files import make_folder, replacing_tensors
 from visil.paper.baselines.expansion import QE
 from visil.paper.baselines.registry import QUICK, SYSTEMS, system
 from visil.paper.baselines.system import ComparedSystem, Keepable
@@ -84,7 +84,7 @@ def _write(file: Path, learner: Keepable) -> None:
 
     make_folder(file.parent, "the folder of models")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in learner.learned().items()}
-    with replacing(file) as fresh:
+    with replacing_tensors(file) as fresh:
         save_file(tensors, fresh)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from visil.errors import FileError
-from visil.files import replacing
+from visil.files import replacing_tensors
 
 LAST, PREVIOUS = "last.pt", "previous.pt"
 
@@ -28,7 +28,7 @@ def save_checkpoint(folder: Path, identity: Mapping[str, Any], state: Mapping[st
     ``identity`` are settings and data, as JSON would hold them, which a run that goes on from it must share.
     """
     last = folder / LAST
-    with replacing(last) as fresh:
+    with replacing_tensors(last) as fresh:
         torch.save({"format": FORMAT, "identity": json.dumps(dict(identity)), **state}, fresh)
         with suppress(FileNotFoundError):
             os.replace(last, folder / PREVIOUS)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.errors import FileError
-from visil.files import replacing
+from visil.files import replacing_tensors
 from visil.model.background import FixedBackground
 from visil.model.reader import FrameSigns, frame_signs
 from visil.training.pieces import SAME, Piece, joined, truth
@@ -198,7 +198,7 @@ def save_pairs(path: Path, pairs: Pairs, identity: Mapping[str, Any]) -> None:
     for part in ("training", "validation"):
         tensors |= {f"{part}.{name}": t for name, t in _packed(getattr(pairs, part)).items()}
     about = {"identity": json.dumps(dict(identity)), "fingerprint": pairs.fingerprint}
-    with replacing(path) as fresh:
+    with replacing_tensors(path) as fresh:
         save_file({name: t.contiguous() for name, t in tensors.items()}, fresh, metadata=about)
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from visil.compare.visil import ViSiL
 from visil.edits.clips import Composite, Heavy, Mild
-from visil.files import make_folder, replacing
+from visil.files import make_folder, replacing_tensors
 from visil.machine.processor import usable_cores
 from visil.matching.blank import GROUND_LEFT_TO_READER, blank_frames
 from visil.progress import Counted
@@ -313,7 +313,7 @@ def _write(path: Path, pieces: Sequence[Piece]) -> None:
     }
     for name in ARRAYS:
         tensors[name] = torch.from_numpy(np.concatenate([getattr(piece, name) for piece in pieces]))
-    with replacing(path) as fresh:
+    with replacing_tensors(path) as fresh:
         save_file(tensors, fresh)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from visil.collection.identity import Stamp, stamp_of
 from visil.errors import FileError, VideoError, VisilError
-from visil.files import replacing
+from visil.files import replacing_tensors
 from visil.machine.processes import Workers, WorkersError, available, quick
 from visil.video import Sampling, stream_frames
 
@@ -40,7 +40,6 @@ def file_name(content: str, sampling: Sampling) -> str:
 def write_frames(video: Path, stored: Path, sampling: Sampling, stamp: Stamp) -> NDArray[np.float64]:
     """Write the frames of a video to ``stored``; returns their times. ``stamp`` is from before it was hashed."""
     from PIL import Image
-    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     jpeg = io.BytesIO()
@@ -58,11 +57,8 @@ def write_frames(video: Path, stored: Path, sampling: Sampling, stamp: Stamp) ->
         raise VideoError(video, "changed while it was read; start again when it is whole")
     seconds = np.concatenate(times)
     data = np.frombuffer(jpeg.getbuffer(), np.uint8)
-    with replacing(stored) as fresh:
-        try:
-            save_file({"times": seconds, "ends": np.array(ends, np.int64), "jpeg": data}, fresh)
-        except SafetensorError as error:  # a full disk, which is not the video's fault
-            raise OSError(None, str(error)) from error
+    with replacing_tensors(stored) as fresh:
+        save_file({"times": seconds, "ends": np.array(ends, np.int64), "jpeg": data}, fresh)
     return seconds
 
 
