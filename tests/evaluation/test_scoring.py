@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from family import FAMILY, LENGTHS, built, related
 from visil.errors import UsageError
@@ -73,3 +74,13 @@ def test_features_of_another_model(videos: dict[str, VideoFeatures]) -> None:
     narrow = {name: VideoFeatures(v.vectors[..., :5], v.timestamps) for name, v in videos.items()}
     with pytest.raises(UsageError, match="channels"):
         score_videos(model, narrow.get, ["q0"], candidates)
+
+
+@pytest.mark.parametrize(("free", "held"), [(128 << 30, 16 << 30), (1 << 30, 1 << 29)])
+def test_a_gpu_holds_as_many_queries_as_it_has_room_for(
+    free: int, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EVVE's 503 in 3,840 dimensions are 17 GB: of half a gigabyte at a time, all targets were read thirty times."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 140 << 30))
+    assert scoring.query_bytes(torch.device("cuda", 0)) == held
+    assert scoring.query_bytes(torch.device("cpu")) == 1 << 29

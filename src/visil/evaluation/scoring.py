@@ -46,6 +46,9 @@ Each = Callable[[Callable[[tuple[str, Any]], NDArray[np.float64]], Block], Itera
 QUERY_BYTES = 1 << 29
 """Features of queries that are held at once (of the default model, ten hours of video); more take another pass."""
 
+QUERY_SHARE = 8
+"""On a GPU, queries may fill one part in so many of its free memory: every further pass reads all targets anew."""
+
 BLOCK_BYTES = 1 << 26
 """Features of targets that are held at once (of the default model, 4,700 frames)."""
 
@@ -125,9 +128,16 @@ def score_videos(
     reader = FeatureReader(chosen, read)
     scores: dict[str, QueryScores] = {}
     with on_cores(chosen) as each:
-        for held in reader.blocks(queries, QUERY_BYTES):
+        for held in reader.blocks(queries, query_bytes(chosen.device)):
             scores |= score_held(chosen, reader, held, candidates, each, progress, targets)
     return Answers(Predictions(scores), reader.unreadable)
+
+
+def query_bytes(device: torch.device) -> int:
+    """Features of queries that are held at once where they are compared."""
+    if device.type != "cuda":
+        return QUERY_BYTES
+    return max(QUERY_BYTES, torch.cuda.mem_get_info(device)[0] // QUERY_SHARE)
 
 
 def score_held(
