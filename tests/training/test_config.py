@@ -70,6 +70,7 @@ def test_values_arrive_in_their_types(tmp_path: Path) -> None:
         ("optim: {lr: 0}", "optim.lr must be above 0, not 0.0"),
         ("optim: {lr: .nan}", "optim.lr must be above 0, not nan"),
         ("optim: {trainable: []}", "optim.trainable must name a part"),
+        ("{recipe: s2vs, optim: {batch: 1}}", "optim.batch must be 2 or more, not 1"),
         ("loss: [unclosed", "is not YAML"),
     ],
 )

@@ -270,7 +270,7 @@ class TrainConfig:
                 "pictures teach the frame stage and the reader: set frames.steps or reader.pieces"
             )
         _at_least("optim.epochs", optim.epochs, 0 if self.frames.steps or self.reader.wanted else 1)
-        _at_least("optim.batch", optim.batch, 1)
+        _at_least("optim.batch", optim.batch, 2 if data.negatives == "batch" else 1)
         _at_least("optim.warmup", optim.warmup, 0)
         _require(0 < optim.lr < math.inf, "optim.lr must be above 0", optim.lr)
         _require(
