@@ -18,11 +18,13 @@ from toy_training import footage, toy_config, toy_model
 from visil.errors import ModelError, UsageError
 from visil.model.whitening import PCA
 from visil.training.config import DataConfig, ModelConfig, TrainConfig
-from visil.training.dataset import NEGATIVES, Split, read_footage, split, triplet_sampler
+from visil.training.dataset import NEGATIVES, Split, drawn_from, read_footage, split, triplet_sampler
 from visil.training.distributed import Processes
 from visil.training.footage import RememberedFootage
+from visil.training.pools import AnnotatedPool, ArtificialPool
 from visil.training.segments import SegmentPair
 from visil.training.starting_model import starting_model
+from visil.training.triplets import TripletSampler
 from visil.training.whitening import fit_on_footage
 from visil.video import Sampling
 
@@ -83,6 +85,19 @@ def test_parts_show_their_videos() -> None:
         video = int(name.split()[1])
         assert torch.equal(parts.validation.images(number, [3, 1]), footage().images(video, [3, 1]))
         assert torch.equal(parts.validation.times(number), footage().times(video))
+
+
+def test_how_many_positives_can_be_drawn_is_told() -> None:
+    """Of two annotated pairs one has a hard negative, of the videos three; none at all without annotation."""
+    data = Split(footage(), footage(8, 100), [pair(0, 1), pair(2, 3)], [])
+    times = [data.training.times(video) for video in range(len(data.training))]
+    annotated = AnnotatedPool(data.pairs, [(4,), ()])
+    artificial = ArtificialPool([0, 1, 2], [(4,), (5,), (6,)])
+    count = len(data.training)
+    both = TripletSampler([annotated, artificial], times, 1, 4)
+    assert drawn_from(both, data) == f"triplets are drawn from 1 of 2 annotated pairs and 3 of {count} videos"
+    alone = TripletSampler([artificial], times, 1, 4)
+    assert drawn_from(alone, replace(data, pairs=[])) == f"triplets are drawn from 3 of {count} videos"
 
 
 def test_negatives_are_mined_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

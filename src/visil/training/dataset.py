@@ -145,6 +145,17 @@ def triplet_sampler(
     return _sampler(config, data, pools, [frozenset(some) for some in found["related"]])
 
 
+def drawn_from(sampler: TripletSampler, data: Split) -> str:
+    """The positives that triplets are drawn from, for people: some have no hard negatives or lie behind the end."""
+    counts = []
+    for pool in sampler.pools:
+        if isinstance(pool, AnnotatedPool):
+            counts.append(f"{len(pool)} of {len(data.pairs)} annotated pairs")
+        else:
+            counts.append(f"{len(pool)} of {len(data.training)} videos")
+    return f"triplets are drawn from {' and '.join(counts)}"
+
+
 def _unmined_sampler(config: TrainConfig, data: Split) -> tuple[TripletSampler, Related]:
     """Made positives of every video; its negative, which nothing looks at, is the next video."""
     count = len(data.training)

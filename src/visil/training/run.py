@@ -16,7 +16,7 @@ from visil.model.config import read_config
 from visil.progress import Counted
 from visil.training.cached_footage import CachedFootage
 from visil.training.config import Augmentation, Part, TrainConfig
-from visil.training.dataset import Split, read_footage, split, triplet_sampler
+from visil.training.dataset import Split, drawn_from, read_footage, split, triplet_sampler
 from visil.training.distributed import Processes, joined
 from visil.training.embedding import SnippetEmbedder
 from visil.training.feature_footage import FeatureEmbedder, FeatureFootage
@@ -338,6 +338,7 @@ def _video_stage(
 ) -> Outcome:
     """Mine triplets, and learn from them."""
     sampler, related = triplet_sampler(config, model, data, processes, anew=not resume)
+    report(drawn_from(sampler, data))
     learning = learning_parts(model, config.optim.trainable)
     objective = VideoObjective(
         config,
