@@ -27,10 +27,11 @@ import visil
 from shared.copy_sets import CopySet, embedded_set
 from shared.results import as_text, keep
 from shared.stored_videos import stored
-from visil.collection import Hit, Index
 from visil.collection.catalogue import NewVideo
 from visil.collection.first_look import FILE
 from visil.collection.identity import Stamp
+from visil.collection.index import Index
+from visil.collection.search import Hit
 
 KEPT = (10, 20, 50)
 WAYS = ("exhaustive", "by votes", *(f"first look, {count}" for count in KEPT))

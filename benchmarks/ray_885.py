@@ -23,7 +23,7 @@ from shared.two_nodes import TwoNodes, two_nodes
 from visil.cluster.ray_connection import RayConnection
 from visil.cluster.ray_extraction import over
 from visil.cluster.ray_session import ray_session
-from visil.collection import AddProgress
+from visil.collection.intake import AddProgress
 from visil.collection.shards.create import create
 
 QUERIES = 20

@@ -304,8 +304,8 @@ def alike_runs(collection: Path | None) -> Figure:
     if collection is None:
         known = result("scale_model")["parameters"]["alike"]
         return Figure(known["value"], known["unit"], known["source"])
-    from visil.collection import Index
     from visil.collection.candidates import frame_vectors
+    from visil.collection.index import Index
 
     frames = runs = videos = 0
     with Index(collection, create=False) as index:

@@ -23,7 +23,8 @@ import torch
 
 import visil
 from shared.results import keep
-from visil.collection import Hit, Index
+from visil.collection.index import Index
+from visil.collection.search import Hit
 from visil.collection.shards.create import create
 
 

@@ -28,7 +28,7 @@ import torch
 
 import visil
 from shared.results import keep
-from visil.collection import Index
+from visil.collection.index import Index
 from visil.collection.part import Part
 from visil.collection.remote.objects import Objects
 

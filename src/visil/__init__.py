@@ -16,24 +16,16 @@ TYPE_CHECKING = False  # that of ``typing``, which ``python -m visil`` would loo
 if TYPE_CHECKING:
     from typing import Any
 
-    from visil.collection import (
-        AddProgress,
-        AddReport,
-        Background,
-        Duplicates,
-        Failure,
-        Gone,
-        Group,
-        Hit,
-        Hits,
-        Index,
-        IndexInfo,
-        Pair,
-        PlannedFile,
-        Problem,
-        Selection,
-        Video,
-    )
+    from visil.collection.background import Background
+    from visil.collection.catalogue import Failure, Video
+    from visil.collection.duplicates import Duplicates, Group, Pair
+    from visil.collection.index import Index
+    from visil.collection.intake import AddProgress, AddReport
+    from visil.collection.plan import PlannedFile
+    from visil.collection.presence import Gone
+    from visil.collection.search import Hit, Hits
+    from visil.collection.selection import Selection
+    from visil.collection.state import IndexInfo, Problem
     from visil.compare.loading import load
     from visil.compare.visil import ViSiL
     from visil.errors import IndexFolderError, ModelError, UsageError, VideoError, VisilError
@@ -54,46 +46,36 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOME = {
-    "AddProgress": "visil.collection",
-    "AddReport": "visil.collection",
-    "Background": "visil.collection",
-    "Best": "visil.kernels.scoring",
-    "Calibration": "visil.matching.calibration",
-    "Comparator": "visil.model.comparator",
-    "Containment": "visil.footage.containment",
-    "Duplicates": "visil.collection",
-    "Failure": "visil.collection",
-    "Finer": "visil.footage.detail",
-    "Formula": "visil.model.formula",
-    "Frames": "visil.video",
-    "Gone": "visil.collection",
-    "Group": "visil.collection",
-    "Hit": "visil.collection",
-    "Hits": "visil.collection",
-    "Index": "visil.collection",
-    "IndexFolderError": "visil.errors",
-    "IndexInfo": "visil.collection",
-    "LocalizeConfig": "visil.matching.localize",
-    "Match": "visil.matching.match",
-    "ModelError": "visil.errors",
-    "Pair": "visil.collection",
-    "PlannedFile": "visil.collection",
-    "Problem": "visil.collection",
-    "Proof": "visil.footage.proof",
-    "Prover": "visil.footage.proof",
-    "ReaderConfig": "visil.model.reader",
-    "Sampling": "visil.video",
-    "Scorer": "visil.kernels.scoring",
-    "Segment": "visil.matching.localize",
-    "Selection": "visil.collection",
-    "UsageError": "visil.errors",
-    "ViSiL": "visil.compare.visil",
-    "ViSiLConfig": "visil.model.config",
-    "Video": "visil.collection",
-    "VideoError": "visil.errors",
-    "VideoFeatures": "visil.model.features",
-    "VisilError": "visil.errors",
-    "load": "visil.compare.loading",
+    name: module
+    for module, names in {
+        "visil.collection.background": ("Background",),
+        "visil.collection.catalogue": ("Failure", "Video"),
+        "visil.collection.duplicates": ("Duplicates", "Group", "Pair"),
+        "visil.collection.index": ("Index",),
+        "visil.collection.intake": ("AddProgress", "AddReport"),
+        "visil.collection.plan": ("PlannedFile",),
+        "visil.collection.presence": ("Gone",),
+        "visil.collection.search": ("Hit", "Hits"),
+        "visil.collection.selection": ("Selection",),
+        "visil.collection.state": ("IndexInfo", "Problem"),
+        "visil.compare.loading": ("load",),
+        "visil.compare.visil": ("ViSiL",),
+        "visil.errors": ("IndexFolderError", "ModelError", "UsageError", "VideoError", "VisilError"),
+        "visil.footage.containment": ("Containment",),
+        "visil.footage.detail": ("Finer",),
+        "visil.footage.proof": ("Proof", "Prover"),
+        "visil.kernels.scoring": ("Best", "Scorer"),
+        "visil.matching.calibration": ("Calibration",),
+        "visil.matching.localize": ("LocalizeConfig", "Segment"),
+        "visil.matching.match": ("Match",),
+        "visil.model.comparator": ("Comparator",),
+        "visil.model.config": ("ViSiLConfig",),
+        "visil.model.features": ("VideoFeatures",),
+        "visil.model.formula": ("Formula",),
+        "visil.model.reader": ("ReaderConfig",),
+        "visil.video": ("Frames", "Sampling"),
+    }.items()
+    for name in names
 }
 
 __all__ = [

@@ -9,7 +9,7 @@ import pytest
 
 from visil.cli.output import moment, relation, stretch
 from visil.cli.progress import count_progress, duplicates_progress, evaluation_progress, table_progress
-from visil.collection import AddProgress
+from visil.collection.intake import AddProgress
 from visil.matching.localize import Segment
 
 

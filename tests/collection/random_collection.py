@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import visil
-from visil.collection import Duplicates, Group, Hit, Pair
 from visil.collection.catalogue import NewVideo
+from visil.collection.duplicates import Duplicates, Group, Pair
 from visil.collection.identity import Stamp
+from visil.collection.search import Hit
 from visil.compare.visil import ViSiL
 from visil.matching.calibration import Calibration
 from visil.model.config import VISIL_F_W

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from visil.collection import Index
 from visil.collection.catalogue import NewVideo
 from visil.collection.identity import Stamp
+from visil.collection.index import Index
 from visil.model.features import VideoFeatures
 
 REGIONS, CHANNELS = 14, 256

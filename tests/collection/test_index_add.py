@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import pytest
 
 import visil
-from visil.collection import AddProgress, local_engine
+from visil.collection import local_engine
 from visil.collection.discover import discover, read_list
 from visil.collection.identity import content_id
-from visil.collection.intake import Intake
+from visil.collection.intake import AddProgress, Intake
 from visil.errors import IndexFolderError, UsageError
 from visil.video import stream_frames
 
@@ -47,7 +47,7 @@ def forbidden(*_: object, **__: object) -> NoReturn:
     raise AssertionError("nothing was to be decoded")
 
 
-def counts(report: visil.collection.AddReport) -> tuple[int, int, int]:
+def counts(report: visil.AddReport) -> tuple[int, int, int]:
     return report.added, report.unchanged, len(report.failed)
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import visil
-from visil.collection import Group
+from visil.collection.duplicates import Group
 from visil.collection.recent_features import RecentFeatures
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError

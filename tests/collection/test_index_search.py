@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 
 import visil
-from visil.collection import Hit
+from visil.collection.search import Hit
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, UsageError
 

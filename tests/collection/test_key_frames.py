@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from synthetic import write_video
-from visil.collection import Index
+from visil.collection.index import Index
 
 from .conftest import FPS, Command, footage
 

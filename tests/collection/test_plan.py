@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import visil
-from visil.collection import Pair, Video
-from visil.collection.catalogue import NewVideo
+from visil.collection.catalogue import NewVideo, Video
+from visil.collection.duplicates import Pair
 from visil.collection.identity import stamp_of
 from visil.collection.plan import OTHER_SHARE, Advice, advise
 from visil.collection.presence import HeldFile, held_files

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import visil
-from visil.collection import Duplicates, entries
+from visil.collection import entries
 from visil.collection.connection import LocalConnection
+from visil.collection.duplicates import Duplicates
 from visil.collection.feature_writer import FeatureCopy
 from visil.collection.shards import manifest as manifests
 from visil.collection.shards.create import add_shard, create

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from collection.inside import part, remote
 from collection.stored import features, fill, identity, put
-from visil.collection import Index
 from visil.collection.background import middle_frame
+from visil.collection.index import Index
 from visil.collection.remote.cache import LocalCache, cache_limit
 from visil.collection.remote.features import RemoteFeatures
 from visil.collection.remote.ranged import RangedFeatures

@@ -19,10 +19,10 @@ from hypothesis import strategies as st  # noqa: E402
 
 from collection.inside import part, remote  # noqa: E402
 from collection.stored import features, fill, identity, put  # noqa: E402
-from visil.collection import Index  # noqa: E402
 from visil.collection.catalogue import Catalogue, NewVideo  # noqa: E402
 from visil.collection.database import Database  # noqa: E402
 from visil.collection.identity import Stamp  # noqa: E402
+from visil.collection.index import Index  # noqa: E402
 from visil.collection.remote.merge import memory, merged  # noqa: E402
 from visil.collection.remote.objects import Objects, StoreError  # noqa: E402
 from visil.collection.storage import FolderStorage  # noqa: E402

@@ -16,7 +16,7 @@ from collection.faulty_proxy import Fault, FaultyProxy
 from collection.inside import part, remote
 from collection.stored import features, fill, identity, put
 from synthetic import write_video
-from visil.collection import Index
+from visil.collection.index import Index
 from visil.collection.remote.objects import Objects, Patience, StoreError
 from visil.compare.visil import ViSiL
 

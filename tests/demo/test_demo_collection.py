@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from visil.collection import Duplicates, Index
+from visil.collection.duplicates import Duplicates
+from visil.collection.index import Index
 from visil.demo import DemoCollection, make_collection
 from visil.demo.collection import CLIPS
 from visil.errors import UsageError

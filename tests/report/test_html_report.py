@@ -16,7 +16,9 @@ from PIL import Image as pillow
 
 from collection.inside import part
 from html_page import Page
-from visil.collection import Duplicates, Group, Index, Pair, Video
+from visil.collection.catalogue import Video
+from visil.collection.duplicates import Duplicates, Group, Pair
+from visil.collection.index import Index
 from visil.demo import photograph, render_scene
 from visil.errors import UsageError
 from visil.matching.localize import Segment

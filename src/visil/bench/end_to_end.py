@@ -39,7 +39,7 @@ from visil.machine.processor import usable_cores
 from visil.video import Frames
 
 if TYPE_CHECKING:
-    from visil.collection import Index
+    from visil.collection.index import Index
 
 logger = logging.getLogger("visil")
 

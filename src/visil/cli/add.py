@@ -35,7 +35,7 @@ from visil.cli.progress import add_progress
 from visil.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from visil.collection import AddReport
+    from visil.collection.intake import AddReport
     from visil.collection.presence import Gone
 
 
@@ -134,8 +134,8 @@ def add(
     choose_device(device)
     if embedding is not None:
         os.environ["VISIL_EMBEDDING"] = embedding.value
-    from visil.collection import Index
     from visil.collection.discover import read_list, read_list_file
+    from visil.collection.index import Index
     from visil.collection.local_engine import Decode, decode_fast, decode_keyframes
     from visil.model.code_kinds import checked
     from visil.video.decoders import decode_with

@@ -75,9 +75,9 @@ def apply(
         raise UsageError("name the collection and the plan, or --undo LOG")
     if (how is HowName.move) != (to is not None):
         raise UsageError("--how move needs --to FOLDER, and --to goes with nothing else")
-    from visil.collection import Index
     from visil.collection.apply import apply as carry_out
     from visil.collection.apply import check
+    from visil.collection.index import Index
     from visil.collection.plan_file import read_plan
 
     rows = read_plan(plan)
@@ -166,7 +166,7 @@ def _as_json(step: Step) -> dict[str, object]:
 
 
 def _undo(log: Path, yes: bool, as_json: bool) -> None:
-    from visil.collection import Index
+    from visil.collection.index import Index
     from visil.collection.undo import read_log, undo
 
     told = read_log(log)

@@ -17,7 +17,7 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """How many videos, frames and bytes; which model; how features are kept; what could not be read."""
-    from visil.collection import Index
+    from visil.collection.index import Index
 
     with Index(index, create=False) as collection:
         state = collection.info()
@@ -44,7 +44,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Read everything in the collection and name damage; exit status 1 where something is."""
-    from visil.collection import Index
+    from visil.collection.index import Index
 
     with Index(index, create=False) as collection:
         problems = collection.verify(repair=repair)
@@ -65,7 +65,7 @@ def remove(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids or paths of videos.")],
 ) -> None:
     """Take videos out of the collection. The files themselves are never touched."""
-    from visil.collection import Index
+    from visil.collection.index import Index
 
     with Index(index, create=False) as collection:
         say(f"{collection.remove(ids)} removed from the collection")
@@ -86,7 +86,7 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Forget files that are not there any more, and videos that no file holds. Without --yes nothing is changed."""
-    from visil.collection import Index
+    from visil.collection.index import Index
 
     with Index(index, create=False) as collection:
         gone = collection.prune(dry_run=not yes, gone_folders=gone_folders)
@@ -112,7 +112,7 @@ def judge(
     verdict: Annotated[str, typer.Argument(help="same, different, or undo.")],
 ) -> None:
     """Record that two videos are the same or not a match; `duplicates` respects it, also after renames."""
-    from visil.collection import Index
+    from visil.collection.index import Index
 
     with Index(index, create=False) as collection:
         match verdict:

@@ -23,7 +23,7 @@ from visil.cli.progress import duplicates_progress
 from visil.errors import printable
 
 if TYPE_CHECKING:
-    from visil.collection import Duplicates, Group
+    from visil.collection.duplicates import Duplicates, Group
 
 
 def duplicates(

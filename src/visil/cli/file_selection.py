@@ -12,7 +12,7 @@ import typer
 from visil.errors import UsageError
 
 if TYPE_CHECKING:
-    from visil.collection import Selection
+    from visil.collection.selection import Selection
 
 Include = Annotated[
     list[str] | None,
@@ -60,7 +60,7 @@ def selection_of(
     follow_links: bool,
 ) -> Selection:
     """The selection that the options make together."""
-    from visil.collection import Selection
+    from visil.collection.selection import Selection
 
     limits = {}
     if max_duration is not None:

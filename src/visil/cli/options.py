@@ -18,7 +18,7 @@ from visil.errors import IndexFolderError, UsageError, printable
 
 if TYPE_CHECKING:
     from visil.cluster.ray_session import Cluster
-    from visil.collection import Index
+    from visil.collection.index import Index
 
 
 Number = TypeVar("Number", int, float)
@@ -203,7 +203,7 @@ def joined(address: str | None, *, workers: int | None = None, gpus: float = 0.0
 @contextmanager
 def opened_over(index: str, address: str | None, *, model: str | None = None) -> Iterator[Index]:
     """The collection, to be searched: opened here, or its shards by actors of the cluster at ``address``."""
-    from visil.collection import Index
+    from visil.collection.index import Index
 
     if address is None:
         with Index(index, model=model, create=False) as collection:

@@ -14,7 +14,7 @@ from visil.cli.verbosity import is_quiet
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from visil.collection import AddProgress
+    from visil.collection.intake import AddProgress
     from visil.progress import Counted, OnCount, OnPairs
     from visil.training.run import Report
 

@@ -32,7 +32,8 @@ from visil.cli.progress import count_progress
 from visil.errors import FileError, VisilError, printable
 
 if TYPE_CHECKING:
-    from visil.collection import Hit, Hits, Index
+    from visil.collection.index import Index
+    from visil.collection.search import Hit, Hits
     from visil.report.relations import Relation
 
 

@@ -79,7 +79,7 @@ def watch(
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"{printable(os.fspath(folder))}: is no folder that can be watched")
-    from visil.collection import Index
+    from visil.collection.index import Index
     from visil.collection.watch import Matching
     from visil.collection.watch import watch as arrivals
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from visil.cluster.ray_session import ray_session
-from visil.collection import Index
 from visil.collection.connection import CHANGES, called
+from visil.collection.index import Index
 from visil.collection.part import Part
 from visil.compare.visil import ViSiL
 from visil.errors import IndexFolderError, VisilError

@@ -17,7 +17,7 @@ from visil.collection.remote.objects import is_url
 from visil.errors import VisilError
 
 if TYPE_CHECKING:
-    from visil.collection import Index
+    from visil.collection.index import Index
     from visil.evaluation.scoring import Answers
     from visil.evaluation.videos import KnownVideos
     from visil.progress import OnPairs
@@ -71,7 +71,7 @@ def _score_run(shared: Any, run: int, runs: int) -> Answers:
     """In a process of the cluster: every ``runs``-th query from ``run`` on."""
     import torch
 
-    from visil.collection import Index
+    from visil.collection.index import Index
     from visil.evaluation.scoring import find_segments, score_videos
 
     model, location, videos = shared

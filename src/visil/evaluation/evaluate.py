@@ -9,8 +9,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
-from visil.collection import Index
 from visil.collection.feature_writer import FeatureWriter
+from visil.collection.index import Index
 from visil.collection.intake import Engine, OnProgress
 from visil.collection.local_engine import AddMethod, ModelEmbedder, decode_here
 from visil.compare.loading import load

@@ -11,7 +11,7 @@ from functools import lru_cache
 from glob import escape
 from pathlib import Path, PurePosixPath
 
-from visil.collection import Index
+from visil.collection.index import Index
 from visil.errors import FileError, UsageError
 from visil.evaluation.benchmark import Benchmark
 from visil.model.features import VideoFeatures

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from visil.collection import Hit, Index
+from visil.collection.index import Index
 from visil.collection.listing import Listing
+from visil.collection.search import Hit
 from visil.model.features import VideoFeatures
 from visil.web.banks import Banks
 

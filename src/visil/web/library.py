@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from visil.collection import Index
 from visil.collection.identity import Stamp, content_id
+from visil.collection.index import Index
 from visil.collection.listing import Listing
 from visil.errors import VideoError, printable
 from visil.files import natural_order

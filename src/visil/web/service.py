@@ -13,7 +13,7 @@ import anyio
 from fastapi import Request
 from prometheus_client import CollectorRegistry
 
-from visil.collection import Index
+from visil.collection.index import Index
 from visil.errors import VisilError, printable
 from visil.web.access import AccessStore
 from visil.web.banks import Banks

@@ -18,10 +18,11 @@ import torch
 from numpy.typing import NDArray
 
 from visil.cluster.ray_connection import opened_for_serving
-from visil.collection import AddProgress, Hit
 from visil.collection.discover import LEAVES, discover
 from visil.collection.duplicates import Group
 from visil.collection.identity import stamp_of
+from visil.collection.intake import AddProgress
+from visil.collection.search import Hit
 from visil.collection.selection import Selection
 from visil.compare.judge import identical, same_files
 from visil.compare.repeats import Repeats
