@@ -146,10 +146,12 @@ def test_what_was_not_shown_is_kept_and_may_be() -> None:
     a, b = video("a"), video("b", duration=58.0)
     nothing = Proof(inside(0, 60), inside(0, 58))
     some = Proof(inside(50, 60), inside(48.5, 58))
+    nearly = Proof(inside(50, 60), Containment(57.97, 58, whole=False))
     unread = Proof(unread="a.mp4: is too long")
     for proof, said in (
         (nothing, "may be contained in a.mp4, but that could not be confirmed"),
         (some, "may be contained in a.mp4, but only 48.5 of 58.0 s were confirmed"),
+        (nearly, "may be contained in a.mp4, but not every moment of it was confirmed"),
         (unread, "may be contained in a.mp4, but could not be compared: a.mp4: is too long"),
         (None, "may be contained in a.mp4, but that could not be confirmed"),
     ):

@@ -329,10 +329,12 @@ class _Relations:
         if proof is not None and proof.unread is not None:
             return f"may be contained in {name}, but could not be compared: {proof.unread}"
         if proof is not None and proof.first_in_second.seconds > 0:
-            shown = proof.first_in_second
-            return (
-                f"may be contained in {name}, but only {shown.seconds:.1f} of {shown.of:.1f} s were confirmed"
+            shown, of = (
+                f"{seconds:.1f}" for seconds in (proof.first_in_second.seconds, proof.first_in_second.of)
             )
+            if shown == of:
+                return f"may be contained in {name}, but not every moment of it was confirmed"
+            return f"may be contained in {name}, but only {shown} of {of} s were confirmed"
         return f"may be contained in {name}, but that could not be confirmed"
 
     def absence(self, video: Video) -> str:
