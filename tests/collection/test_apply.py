@@ -20,7 +20,7 @@ from visil.collection.identity import content_id
 from visil.collection.plan import PlannedFile
 from visil.collection.plan_file import PlanRow, read_plan, write_plan, write_rows
 from visil.collection.undo import read_log, undo
-from visil.errors import UsageError
+from visil.errors import IndexFolderError, UsageError
 
 from .conftest import Command, Start
 
@@ -357,6 +357,26 @@ def test_a_keeper_that_changes_between_two_steps_ends_it(index: visil.Index, pla
     assert path == checked.steps[1].path
     assert Path(path).is_file()
     assert "does not hold what it held" in reason
+
+
+def test_a_collection_that_cannot_be_written_to_is_named_after_the_files(
+    index: visil.Index, plan: Path, films: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: visil.Index, _: object) -> None:
+        raise IndexFolderError(self.folder, "the folder cannot be written to")
+
+    before = contents(films)
+    monkeypatch.setattr(visil.Index, "forget_files", refused)
+    done = run("apply", index.folder, plan, "--yes")
+    assert done.status == 1
+    assert done.err == (
+        f"visil: {index.folder}: the folder cannot be written to, so that it still lists what is gone; "
+        "the plan ended there\n"
+    )
+    assert done.out.splitlines()[-1] == f"to undo it: visil apply --undo {plan}.undo"
+    monkeypatch.setattr(visil.Index, "forget_files", lambda *_: None)
+    assert undo(read_log(f"{plan}.undo"), index).failed == []
+    assert contents(films) == before
 
 
 def test_one_file_at_two_places_is_noticed_when_both_are_gone(

@@ -23,7 +23,7 @@ from visil.collection.identity import Stamp, content_id, stamp_of
 from visil.collection.presence import look
 from visil.collection.remote.objects import is_url
 from visil.collection.trash import to_trash
-from visil.errors import UsageError, VideoError, VisilError, os_reason, printable
+from visil.errors import IndexFolderError, UsageError, VideoError, VisilError, os_reason, printable
 
 if TYPE_CHECKING:
     from visil.collection.index import Index
@@ -217,10 +217,13 @@ def apply(
             except (OSError, VisilError, Uncertain) as error:
                 failed.append((step.path, reason_of(error)))
                 break
-    if how in LINKS:
-        index.hold_files([(step.path, step.keeper_video) for step in done])
-    else:
-        index.forget_files(step.path for step in done)
+    try:
+        if how in LINKS:
+            index.hold_files([(step.path, step.keeper_video) for step in done])
+        elif done:
+            index.forget_files(step.path for step in done)
+    except IndexFolderError as error:  # what was done is done, and in the log
+        failed.append((os.fspath(error.path), f"{error.reason}, so that it still lists what is gone"))
     return Applied(done, failed)
 
 
