@@ -19,6 +19,7 @@ from html_page import Page
 from visil.collection.catalogue import Video
 from visil.collection.duplicates import Duplicates, Group, Pair
 from visil.collection.index import Index
+from visil.collection.plan import PlannedFile
 from visil.demo import photograph, render_scene
 from visil.errors import UsageError
 from visil.matching.localize import Segment
@@ -221,6 +222,10 @@ def test_what_each_video_is_to_the_others_is_said(index: Index, tmp_path: Path) 
     assert [attrs.get("class") for attrs in page.all("li")][:3] == ["card keep", "card keep", "card"]
     assert "and 9 s of other footage" in page.text
     assert "all of it is in <b>" in page.text
+    assert "drop" not in page.text
+    row = PlannedFile(c.id, c.path, "drop", "all of it is in <b>", a.path, 5)
+    _, page = report(index, Duplicates([replace(group, files=[row])], []), tmp_path)
+    assert "drop" in page.text
     assert "in <b>" not in raw
 
 

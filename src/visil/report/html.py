@@ -170,6 +170,8 @@ class _Report:
             badges += f'<p class="badge keep">keep{f": {text(group.reason)}" if best else ""}</p> '
         elif group.missing(video):
             badges += '<p class="badge">gone</p> '
+        elif any(row.video == video.id and row.action == "drop" for row in group.files):
+            badges += '<p class="badge">drop</p> '
         if video.reference:
             badges += '<p class="badge">reference</p> '
         if video.damaged:
