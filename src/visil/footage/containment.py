@@ -167,6 +167,7 @@ def _shown(first: Miniatures, pair: _Pair, runs: Sequence[Run]) -> Containment:
     whole = whole and _drift(kept, pair.rate) <= DRIFT[0] + DRIFT[1] * first.seconds
     seconds = round(share * first.seconds, 2), round(first.seconds, 2)
     stretches = tuple((run.start / MOMENTS, run.stop / MOMENTS, run.offset / pair.rate) for run in kept)
+    doubtful = doubtful[:: len(doubtful) // MOST_LOOKS + 1]
     moments = tuple(sorted({*pair.still_moments(kept, shown), *doubtful}))
     return Containment(*seconds, whole, moments, stretches, blank)
 
