@@ -89,7 +89,7 @@ def test_prune_says_first_and_forgets_when_told_to(index: visil.Index, films: Pa
     }
     assert len(index) == 7
     assert run("verify", index.folder).out == "sound\n", "its features are gone as well"
-    assert run("prune", index.folder, "--yes").out == "0 files are gone\n"
+    assert run("prune", index.folder, "--yes").out == "nothing to forget\n"
 
 
 def test_a_disk_that_is_not_mounted_is_no_reason_to_forget(

@@ -99,6 +99,9 @@ def prune(
         typer.echo(f"{'forgotten' if yes else 'would be forgotten'}: {printable(path)}")
     for path in kept:
         typer.echo(f"kept, as its whole folder is gone: {printable(path)}")
+    if not forgotten:
+        say("nothing to forget")
+        return
     say(
         f"{counted(len(forgotten), 'file')} {'is' if len(forgotten) == 1 else 'are'} gone"
         + ("" if yes else "; nothing was changed: add --yes to forget them")
