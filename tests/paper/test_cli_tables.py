@@ -68,7 +68,9 @@ def test_the_list() -> None:
     lines = run("--list").splitlines()
     names = [line.split()[0] for line in lines]
     assert {"table-2", "table-10", "systems", "gamma", "matrices", "time-per-stage"} < set(names)
-    assert set(json.loads(run("--list", "--json"))["tables"]) == set(names)
+    assert "figure-5        the same as gamma, r, w" in lines
+    listed = json.loads(run("--list", "--json"))
+    assert {**listed["tables"], **listed["figures"]}.keys() == set(names)
 
 
 def test_mistakes_are_one_line(clips: Path, model: Path, tmp_path: Path) -> None:

@@ -343,10 +343,12 @@ def _tell(made: Made) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from visil.paper.reproduce import NAMES
+    from visil.paper.reproduce import FIGURES, NAMES
 
     if as_json:
-        print_json({"tables": NAMES})
+        print_json({"tables": NAMES, "figures": FIGURES})
         return
     for name, title in NAMES.items():
         typer.echo(f"{name:15} {title}")
+    for name, parts in FIGURES.items():
+        typer.echo(f"{name:15} the same as {', '.join(parts)}")
