@@ -96,7 +96,9 @@ ModelName = Annotated[
 RecipeName = Annotated[
     str | None,
     typer.Option(
-        "--recipe", metavar="NAME", help="paper, or another named recipe (docs/training.md lists them)."
+        "--recipe",
+        metavar="NAME",
+        help="paper, paper-512, s2vs, dns-small, dns-binary, …; a wrong name lists all.",
     ),
 ]
 

@@ -125,7 +125,7 @@ def tables(
             help="'paper': frames of 256 px, the centre 224; 'model', as --quick has it: as the model samples them."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
 ) -> None:

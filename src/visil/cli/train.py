@@ -55,13 +55,13 @@ def train(
         str | None,
         typer.Option("--teacher", metavar="MODEL", help="The teacher of a student (recipes dns-…)."),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs, the best of which is kept.")] = None,
     triplets: Annotated[
         int | None, typer.Option(min=1, help="Triplets that each pool gives an epoch.")
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Triplets of one step.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random choices.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on from the checkpoint in the output folder.")
