@@ -59,6 +59,9 @@ AS_AGREED, AS_LONG, WHOLE_AGREED = 0.75, 0.8, 0.5
 AS_STRAIGHT = 0.9
 """Part of the worth of two neighbours that one line must have."""
 
+STILL_ALIKE = 0.97
+"""Part of what frames inside a piece are alike, from which those after its ends belong to it, too."""
+
 LEAST_DROP = 0.1
 """Difference between what is most and what is least alike, below which all that was looked at is alike."""
 
@@ -208,6 +211,7 @@ def _set(
     line = rough.between(*ends(seen, rough, *durations))
     if 2 * (line.end - line.start) < rough.end - rough.start:
         line = rough.between(*within(rough, *durations))
+    line = _as_far_as_alike(block, line, one.segment, durations)
     # What moves is looked at over all that was taken for the stretch: where only those ends were kept that happen to
     # agree, any two stretches would.
     low, high = min(line.start, rough.start), max(line.end, rough.end)
@@ -231,6 +235,30 @@ def _set(
     (a, b), (c, d) = ((round(float(low), 3), round(float(high), 3)) for low, high in spans)
     refined = Segment((a, b), (c, d), score, confidence, one.segment.reversed)
     return Judged(refined, evidence, one.strength, moved)
+
+
+def _as_far_as_alike(block: Block, line: Line, segment: Segment, durations: tuple[float, float]) -> Line:
+    """A piece that goes on to the ends of its stretch while its frames are as alike as inside.
+
+    Footage that comes to rest has no moment that stands out, so that the piece would end there.
+    """
+    alike = Seen(block.query, block.target, block.across.astype(np.float64)).along(line)
+    frames = block.query
+    inside = (frames >= line.start - 1e-6) & (frames < line.end - 1e-6) & np.isfinite(alike)
+    if not inside.any():
+        return line
+    first, last = within(line.between(*segment.query), *durations)
+    goes_on = alike >= STILL_ALIKE * float(np.median(alike[inside]))
+    start, end = line.start, line.end
+    for frame in np.flatnonzero((frames < start) & (frames >= first - 1e-6))[::-1]:
+        if not goes_on[frame]:
+            break
+        start = float(frames[frame])
+    for frame in np.flatnonzero((frames >= end - 1e-6) & (frames < last - 1e-6)):
+        if not goes_on[frame]:
+            break
+        end = min(float(frames[frame]) + 1 / PER_SECOND, last)
+    return line.between(start, end)
 
 
 def _once(found: Sequence[Judged]) -> list[Judged]:
