@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from visil.matching import stretches as module
 from visil.matching.localize import LocalizeConfig, Localizer
-from visil.matching.stretches import Stretch, block_of, grown, localized, stretches
+from visil.matching.stretches import Stretch, block_of, grown, stretches
 
 Matrix = NDArray[np.float64]
 Spans = tuple[int, int, int, int]
@@ -34,6 +34,16 @@ def spans(found: list[Stretch]) -> list[Spans]:
 def close(found: list[Stretch], truths: list[Spans], tolerance: int = 1) -> bool:
     pairs = zip(spans(found), sorted(truths), strict=True)
     return all(abs(a - b) <= tolerance for one, true in pairs for a, b in zip(one, true, strict=True))
+
+
+def localized(matrix: Matrix, config: LocalizeConfig | None = None) -> list[Stretch]:
+    """The stretches of a whole map [X, Y], the strongest first."""
+    config = config or LocalizeConfig()
+    forwards, backwards = (Localizer(matrix.shape[1], config) for _ in range(2))
+    forwards.feed(matrix)
+    backwards.feed(matrix[:, ::-1])
+    shape = (len(matrix), matrix.shape[1])
+    return stretches(forwards.paths(), backwards.paths(), block_of(matrix), shape, config)
 
 
 def test_a_diagonal() -> None:

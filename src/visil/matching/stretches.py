@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from visil.matching.localize import LocalizeConfig, Localizer, Path, strength
+from visil.matching.localize import LocalizeConfig, Path, strength
 from visil.matching.straight import SPEEDS, Relief
 from visil.matching.trace import Cells, inner, level_of, split_at_jumps, traced
 
@@ -283,16 +283,6 @@ def grown(
     ):
         bottom, right = bottom + 1, right + 1
     return (top, bottom), (left, right)
-
-
-def localized(matrix: NDArray[np.floating], config: LocalizeConfig | None = None) -> list[Stretch]:
-    """The stretches of a whole map [X, Y], the strongest first."""
-    config = config or LocalizeConfig()
-    forwards, backwards = (Localizer(matrix.shape[1], config) for _ in range(2))
-    forwards.feed(matrix)
-    backwards.feed(matrix[:, ::-1])
-    shape = (len(matrix), matrix.shape[1])
-    return stretches(forwards.paths(), backwards.paths(), block_of(matrix), shape, config)
 
 
 def block_of(matrix: NDArray[np.floating]) -> Block:
