@@ -6,9 +6,9 @@
 
 The database goes into a collection in WORK (``visil add``), and each query asks for all of its videos
 (``visil search --exhaustive``), so that every pair is judged as the command judges it, against what is common in the
-collection. Collection and the queries' features are kept, one for each model: a run after a change of matching embeds
-nothing. ``--pairs N`` judges each pair alone, as ``visil compare`` does: the true ones and, for each query, N
-strangers, half of them of its original's source; nothing is ranked then.
+collection. Collection, the queries' features and what closer looks ask for are kept, one for each model: a run after a
+change of matching embeds nothing. ``--pairs N`` judges each pair alone, as ``visil compare`` does: the true ones and,
+for each query, N strangers, half of them of its original's source; nothing is ranked then.
 
 segment F1: for each true pair, precision and recall in seconds (of what was found, how much is true; of what is true,
 how much was found), the geometric mean of both videos', and their harmonic mean; nothing found is 0; the mean over
@@ -37,7 +37,7 @@ from shared.answer_figures import (
     reliability_by_kind,
     worst_kind,
 )
-from shared.copy_sets import embedded
+from shared.copy_sets import embedded, keep_looks
 from shared.reliability import draw
 from shared.results import machine, write
 from visil.errors import FileError, VisilError
@@ -243,6 +243,7 @@ def main() -> None:
         truth = read_truth(args.copyset)
         model = visil.load(args.model)
         work = kept_in(args.work, args.copyset)
+        keep_looks(model, work)
         if args.pairs is None:
             judged = list(in_collection(model, args.copyset, truth, work, refine=args.refine))
         else:

@@ -15,7 +15,12 @@ from safetensors.torch import load_file, save_file
 
 import visil
 from visil.collection.background import Background
+from visil.compare.refinement import FramesAt
 from visil.files import replacing
+from visil.matching.lines import PER_SECOND
+
+LOOKED_AT = 64
+"""Frames of a closer look that are embedded together."""
 
 _DRILLS = "17 23 25 26 27 28 30 31 32 39 43 44 50 136 138 142 149 150 153 155 157 162 163 164 168 175 184 197"
 LEFT_OUT = {
@@ -109,3 +114,35 @@ def ranked(
         found["evidence"].append(np.array([m.evidence for m in matches]))
         found["CS_v"].append(np.array([m.score for m in matches]))
     return found
+
+
+def keep_looks(model: visil.ViSiL, folder: Path) -> None:
+    """Have the model embed what a closer look asks of a file once: all its frames of that look, kept for each model."""
+    folder = folder / f"looks-{model.fingerprint()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = model.look
+
+    def look(video: visil.VideoFeatures) -> FramesAt | None:
+        embed = fresh(video)
+        if embed is None or video.path is None:
+            return None
+        file = Path(video.path)
+        kept = folder / f"{file.parent.name}-{file.stem}.safetensors"
+
+        def seen(times: Sequence[float]) -> visil.VideoFeatures:
+            if not kept.exists():
+                count = int(np.ceil(float(video.ends[-1]) * PER_SECOND))
+                places = np.arange(count) / PER_SECOND
+                parts = [embed(part.tolist()) for part in np.array_split(places, -(-count // LOOKED_AT))]
+                made = visil.VideoFeatures.joined(parts)
+                assert made.blank is not None
+                with replacing(kept) as temporary:
+                    save_file({"vectors": made.vectors.half(), "blank": made.blank}, temporary)
+            held = load_file(kept)
+            at = [round(time * PER_SECOND) for time in times]
+            stamps = torch.tensor(times, dtype=torch.float64)
+            return visil.VideoFeatures(held["vectors"][at].float(), stamps, blank=held["blank"][at])
+
+        return seen
+
+    model.look = look  # type: ignore[method-assign]

@@ -119,12 +119,14 @@ def _moving(pairs: Sequence[tuple[Sample, Shown]], likeness: Calibration) -> lis
         dtype=torch.float64,
     )
     moving = torch.tensor([_by_moves(shown) for _, shown in pairs], dtype=torch.float64)
+    proven = torch.tensor([shown.proven for _, shown in pairs], dtype=torch.float64)
 
     def logits(w: torch.Tensor) -> torch.Tensor:
         """:meth:`Calibration.evidence`, of tensors."""
         untold = w[0].expand_as(alike)
         lower = -torch.logsumexp(torch.stack([-alike, -untold, -alike - untold]), dim=0)
-        return lower + moving @ w[1:].clamp(min=0)
+        agreeing = moving @ w[1:].clamp(min=0)
+        return lower + torch.where(agreeing > 0, agreeing * proven, agreeing)
 
     found = _minimised(logits, lambda _: torch.zeros(()), [UNTOLD, *START[1:]], pairs)
     return [round(value, 4) for value in (float(found[0]), *found[1:].clamp(min=0).tolist())]

@@ -29,6 +29,7 @@ class Shown:
     in_step: float
     weight: float
     likeness: float = 0.0
+    proven: float = 1.0
     true: bool = False
     """Whether it is of footage that both share."""
 
@@ -37,7 +38,8 @@ class Shown:
         """From what was judged."""
         moved = judged.moves
         true = any(lies_on(judged.segment, stretch) for stretch in truth)
-        return cls(judged.strength, moved.agreement, moved.in_step, moved.weight, judged.segment.score, true)
+        told = (moved.agreement, moved.in_step, moved.weight, judged.segment.score, moved.proven)
+        return cls(judged.strength, *told, true)
 
 
 @dataclass(frozen=True)

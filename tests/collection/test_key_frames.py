@@ -31,7 +31,15 @@ def test_hits_of_key_frames_are_looked_at_where_they_match(tmp_path: Path, run: 
     assert same.tolist() == [k % 3 != 1 for k in range(13)] + [True]
     assert not torch.equal(kept.vectors[0], kept.vectors[-1])
 
+    (plain, *_) = run("search", folder, query, "--json").json["hits"]
     (hit, *_) = run("search", folder, query, "--refine", "--json").json["hits"]
+    assert hit["confidence"] > plain["confidence"]
+    between = str(
+        (hit["confidence"] + plain["confidence"]) / 2
+    )  # a hit counts as what the closer look makes of it
+    asked = run("search", folder, query, "--min-confidence", between, "--refine", "--json").json["hits"]
+    assert [one["id"] for one in asked] == [hit["id"]]
+    assert not run("search", folder, query, "--min-confidence", between, "--json").json["hits"]
     assert Path(hit["path"]).name == "film.mp4"
     assert hit["verdict"] in ("copy", "related")
     (segment,) = hit["segments"]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visil.matching.calibration import Calibration, verdict
+from visil.matching.moves import Moves
 
 CURVE = Calibration(bias=-2.0, score=4.0, stretch=0.5, stretch_cap=6.0)
 
@@ -55,3 +56,12 @@ def test_verdict(confidence: float, word: str) -> None:
 def test_verdicts_follow_the_models_own_limits() -> None:
     strict = Calibration(0.0, 1.0, 0.0, 1.0, copy=0.99, related=0.7)
     assert [strict.verdict(c) for c in (0.99, 0.95, 0.7, 0.69)] == ["copy", "related", "related", "unrelated"]
+
+
+def test_an_agreement_counts_as_far_as_it_is_proven_and_a_disagreement_in_full() -> None:
+    curve = Calibration(0.0, 1.0, 0.0, 1.0, agreement=8.0, out_of_step=4.0)
+    still = curve.evidence(0.0, 0.0, 100)
+    for agreement, changes, share in ((1.0, 1.0, 0.5), (1.0, 5.0, 0.9), (0.0, 1.0, 1.0)):
+        moved = Moves(agreement, 0.1, 24, 1.0, changes)
+        worth = curve.evidence(0.0, 0.0, 100, moved) - still
+        assert worth == pytest.approx(share * moved.weight * (8.0 * agreement - 4.0))

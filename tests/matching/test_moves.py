@@ -72,6 +72,23 @@ def test_shifts_closer_than_told_do_not_count() -> None:
     assert far < near
 
 
+@pytest.mark.parametrize(("pictures", "proven"), [(2, 0.5), (3, 0.75), (5, 0.875)])
+def test_one_cut_on_another_proves_half_as_much(pictures: int, proven: float) -> None:
+    """Any two cuts lie on a line. Pictures that have nothing in common change in one direction less than they are."""
+    shown = np.eye(pictures).repeat(8, axis=0)
+    kernel = shown @ shown.T
+    found = moves(kernel, kernel, kernel + 1e-9, 4)
+    assert found.proven == pytest.approx(1.0)  # the very same frames
+    found = moves(0.9 * kernel, kernel, kernel, 4)
+    assert found.agreement == pytest.approx(0.9)
+    assert found.proven == pytest.approx(proven)
+
+
+def test_changes_are_not_counted_at_a_frame_a_second() -> None:
+    shown = noisy(wandering(8, 1))
+    assert moves(0.9 * shown @ shown.T, shown @ shown.T, shown @ shown.T).proven == 1.0
+
+
 def test_a_still_shot() -> None:
     assert STILL.in_step == 0
     assert STILL.weight == 0

@@ -263,10 +263,10 @@ def _told(
             found |= _compared_with(parts, features, question.common, [own.number], wanted)
         if own.id in found:
             found[own.id] = identical(found[own.id], own)
-    nearest = best_of(found.values(), wanted)
-    sure = [_where_it_is(parts.catalogue, hit) for hit in nearest if hit.confidence >= min_confidence]
+    nearest = [_where_it_is(parts.catalogue, hit) for hit in best_of(found.values(), wanted)]
     if refine:
-        sure = best_of([_closely(parts, features, hit) for hit in sure], wanted)
+        nearest = best_of([_closely(parts, features, hit) for hit in nearest], wanted)
+    sure = [hit for hit in nearest if hit.confidence >= min_confidence]
     if verdicts is not None:
         sure = [hit for hit in sure if hit.verdict in verdicts][:k]
     return Hits(sure, too_little(query=features))
@@ -281,8 +281,10 @@ def _where_it_is(catalogue: AnyCatalogue, hit: Hit) -> Hit:
 
 
 def _closely(parts: Parts, query: VideoFeatures, hit: Hit) -> Hit:
-    """A hit as more frames a second show it; as it was where it shares nothing or cannot be read."""
-    if hit.missing or not hit.shares or hit.note:
+    """A hit as more frames a second show it; as it was where it is not likely to share anything or cannot be read."""
+    calibration = parts.model.config.calibration
+    likely = hit.shares if calibration is None else hit.shares or hit.evidence >= calibration.enough
+    if hit.missing or not likely or hit.note:
         return hit
     try:
         found = features_of(parts, hit.id, held(parts.catalogue, hit.id))

@@ -87,15 +87,20 @@ class Calibration:
         return self.bias + self.score * score + self.alike(stretch) + similar - self.length * chances
 
     def _moving(self, moves: Moves) -> float:
-        agreeing = self.agreement * moves.agreement + self.in_step * moves.in_step
-        return moves.weight * (agreeing - self.out_of_step)
+        agreeing = self.agreement * moves.agreement + self.in_step * moves.in_step - self.out_of_step
+        return moves.weight * agreeing * (moves.proven if agreeing > 0 else 1.0)
+
+    @property
+    def enough(self) -> float:
+        """The evidence without which nothing is called related."""
+        related = min(max(self.related, 1e-6), 1 - 1e-6)
+        return log(related / (1 - related))
 
     @property
     def promising(self) -> float:
         """Strength of a stretch below which a pair is hardly ever called related, whatever moves in it."""
-        related = min(max(self.related, 1e-6), 1 - 1e-6)
         most = self.score + (self.likeness[-1][1] if self.likeness else 0.0)
-        wanted = log(related / (1 - related)) - self.bias - SURPRISE - most
+        wanted = self.enough - self.bias - SURPRISE - most
         if not self.curve:
             return max(0.0, wanted / self.stretch) if self.stretch else 0.0
         steps = [low for (low, _), (_, last) in pairwise(self.curve) if last >= wanted]

@@ -33,6 +33,9 @@ NOISE = 0.04
 FEW = 6
 """Frames of which the agreement counts for half."""
 
+ALIGNED = 0.5
+"""How much of one change a line brings in step by being laid through it."""
+
 
 @dataclass(frozen=True)
 class Moves:
@@ -45,6 +48,8 @@ class Moves:
     frames: int
     change: float = 0.0
     """How much they change at all: 0 is a still shot."""
+    changes: float = np.inf
+    """How many of them differ from each other: 1 for one cut between two still pictures. Not counted: without end."""
 
     @property
     def in_step(self) -> float:
@@ -57,6 +62,11 @@ class Moves:
         if self.frames < FEWEST:
             return 0.0
         return self.frames / (self.frames + FEW) * self.change / (self.change + NOISE)
+
+    @property
+    def proven(self) -> float:
+        """The part of an agreement that the line did not make by itself, in [0.5, 1]."""
+        return 1 - ALIGNED / self.changes
 
 
 STILL = Moves(0.0, 0.0, 1)
@@ -79,14 +89,23 @@ def moves(across: Floats, query: Floats, target: Floats, apart: int = 1) -> Move
         return SAME
     if frames < 2:
         return STILL
-    own = [max(float(_centred(one).diagonal().mean()), 0.0) for one in (query, target)]
+    alone = [_centred(one) for one in (query, target)]
+    own = [max(float(one.diagonal().mean()), 0.0) for one in alone]
     change = float(np.sqrt(own[0] * own[1]))
     left = _centred(across) / max(change, 1e-6)
     rows = np.arange(frames)
     shifted = [left[rows, (rows + k) % frames].mean() for k in range(apart, frames - apart + 1)]
     chance = _chance(shifted) if len(shifted) > 1 else 0.0
     agreement = min(max(float(left.diagonal().mean()), -1.0), 1.0)
-    return Moves(agreement, chance, frames if len(shifted) >= FEWEST - 1 else 1, change)
+    told = frames if len(shifted) >= FEWEST - 1 else 1
+    # A frame a second is too few to count them by.
+    differing = np.inf if apart == 1 else min(_differing(one) for one in alone)
+    return Moves(agreement, chance, told, change, differing)
+
+
+def _differing(centred: Floats) -> float:
+    """How many directions the changes of a video take: the participation ratio of its kernel's eigenvalues."""
+    return max(1.0, float(centred.trace()) ** 2 / max(float(np.square(centred).sum()), 1e-12))
 
 
 def _chance(shifted: list[float]) -> float:
