@@ -186,6 +186,18 @@ def test_what_has_something_that_the_other_has_not_is_kept(only: str) -> None:
     assert dropped(found) == {"plain": "/v/rich.mp4"}
 
 
+def test_an_original_does_not_go_for_a_copy_to_which_something_was_added() -> None:
+    original, dubbed = video("original"), video("dubbed")
+    pairs = [same_footage(original, dubbed, Finer("first", False), b_only="has sound")]
+    for order in ([original, dubbed], [dubbed, original]):
+        found = advice(order, pairs)
+        assert dropped(found) == {}
+        assert found.notes | {found.keep: found.reason} == {
+            "original": "all of it is in dubbed.mp4, but this file shows it in a little more detail",
+            "dubbed": "nothing else holds all of it",
+        }
+
+
 @pytest.mark.parametrize("clip_height", [240, 960])
 def test_a_compilation_does_not_replace_a_clip_nor_the_clip_it(clip_height: int) -> None:
     clip, compilation = video("clip", duration=20.0, height=clip_height), video("compilation", duration=600.0)

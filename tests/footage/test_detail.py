@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,22 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
                 return write(name, of("original"), options={"crf": "34"})
             case "bad, then recoded well":
                 return write(name, of("recoded badly"), options={"crf": "10"})
+            case "recoded without loss":
+                return write(name, of("original"), codec="libx264rgb", pix_fmt="rgb24", options={"crf": "0"})
+            case "recoded almost without loss":
+                return write(name, of("original"), options={"crf": "2"})
+            case "of few bits":
+                return write(name, original, options={"preset": "veryslow", "crf": "32"})
+            case "again, of more bits":
+                return write(name, of("of few bits"), options={"crf": "27"})
+            case "of pixels that are hardly oblong":
+                return write(name, original, options={"crf": "20"}, pixel_aspect=Fraction(512, 513))
+            case "the same with square pixels":
+                return write(name, of("of pixels that are hardly oblong"), options={"crf": "12"})
+            case "of oblong pixels":
+                return write(name, original, options={"crf": "20"}, pixel_aspect=Fraction(64, 45))
+            case "the same taken for square":
+                return write(name, of("original"), options={"crf": "12"})
             case "enlarged":
                 return write(name, enlarged(of("original"), 2), options={"crf": "14"})
             case "reduced":
@@ -106,7 +123,10 @@ def judged(one: Shown, two: Shown) -> Finer:
         ("original", "reduced and enlarged", True),
         ("original", "MPEG-4", None),
         ("original", "recoded well", False),
-        ("recoded badly", "bad, then recoded well", False),
+        ("recoded badly", "bad, then recoded well", None),
+        ("of few bits", "again, of more bits", None),
+        ("of pixels that are hardly oblong", "the same with square pixels", None),
+        ("of oblong pixels", "the same taken for square", None),
         ("original", "bad, then recoded well", None),
         ("enlarged", "reduced", True),
     ],
@@ -137,6 +157,24 @@ def test_steep_edges_that_were_made_are_no_detail(kind: str, make: Make) -> None
     assert judged(make(kind), make("original")) == Finer(
         None if found.which is None else "second", found.clearly
     )
+
+
+def test_bits_alone_do_not_tell_which_of_two_poor_copies_was_there_first(make: Make) -> None:
+    few, more = make("of few bits"), make("again, of more bits")
+    assert more.bytes > 1.4 * few.bytes
+    pictures = [np.stack(frames_at(file.path, TIMES, file.height)).astype(np.float32) for file in (few, more)]
+    assert 10 * np.log10(255**2 / np.mean((pictures[0] - pictures[1]) ** 2)) < 40, "they differ visibly"
+    assert judged(few, more).which != "second"
+
+
+def test_a_copy_that_is_squeezed_replaces_nothing(make: Make) -> None:
+    assert judged(make("of oblong pixels"), make("the same taken for square")) == Finer(None, True)
+
+
+def test_copies_whose_pictures_are_not_quite_the_same_are_both_kept(make: Make) -> None:
+    """Nothing tells which of them was there first; the same pictures in another file are no such case."""
+    assert judged(make("original"), make("recoded almost without loss")) == Finer(None, True)
+    assert judged(make("original"), make("recoded without loss")) == Finer(None, False)
 
 
 def test_files_that_bits_and_pixels_would_prefer(make: Make) -> None:

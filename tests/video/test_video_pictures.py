@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image as pillow
 
-from synthetic import read_stamps, stamped_frames, write_video
+from synthetic import difference, read_stamps, stamped_frames, write_video
 from visil.errors import UsageError
-from visil.video import Sampling, probe, read_frames
+from visil.video import Sampling, frames_at, probe, read_frames
 from visil.video.pictures import (
     Converter,
     Orientation,
@@ -126,6 +126,15 @@ def test_oblong_pixels_are_made_square(tmp_path: Path, aspect: Fraction) -> None
     assert abs(width - height) <= 3
     assert probe(path).width == round(176 * aspect)
     assert probe(path).height == 144
+
+
+def test_pixels_that_are_hardly_oblong_are_shown_as_they_are(tmp_path: Path) -> None:
+    """Of 456 pixels made 455 each is a mixture of two."""
+    stripes = np.full((120, 456, 3), 20, np.uint8)
+    stripes[:, ::4] = stripes[:, 1::4] = 235
+    aspect = Fraction(512, 513)
+    path = write_video(tmp_path / "near.mp4", [stripes] * 3, pixel_aspect=aspect, options={"crf": "1"})
+    assert difference(frames_at(path, [0.0], 120)[0], stripes) < 5
 
 
 def test_pixel_shape_and_rotation_together(tmp_path: Path) -> None:

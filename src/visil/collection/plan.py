@@ -214,13 +214,14 @@ class _Relations:
             return f"{self.name(other)} is damaged"
         if proof is not None and proof.first_only is not None:
             return f"this file {proof.first_only}"
-        if proof is not None and proof.finer.clearly and proof.finer.which != "second":
-            told = proof.finer.which == "first"
-            return (
-                "this file shows it in more detail"
-                if told
-                else "which of the two shows more detail is unclear"
-            )
+        if proof is not None and proof.finer.which == "first":
+            if proof.finer.clearly:
+                return "this file shows it in more detail"
+            # The same pictures, coded again, and something added: else the other would go for this one.
+            if proof.second_in_first.whole and not video.damaged:
+                return "this file shows it in a little more detail"
+        if proof is not None and proof.finer.which is None and proof.finer.clearly:
+            return "which of the two shows more detail is unclear"
         return None
 
     def proof(self, video: Video, other: Video) -> Proof | None:

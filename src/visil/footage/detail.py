@@ -4,8 +4,9 @@ Of two sizes, the larger picture has more detail only if it holds what no enlarg
 left of it after it was made as small as the other and large again. An enlargement leaves what the smaller picture
 leaves when it is enlarged here. Of two pictures of one size, the finer has the steeper edges where both have them,
 contrast apart. A file that was recoded with visible loss keeps its edges but not what lies between them; of two such
-files the one with more bits, each codec by what it makes of them, was there first. Sharpening makes edges steep as
-well: where one picture may be the other sharpened, nobody can tell, and both are worth keeping.
+files the one with more bits, each codec by what it makes of them, was there first, if it shows more between edges as
+well. Sharpening makes edges steep, too: where one picture may be the other sharpened, nobody can tell, and both are
+worth keeping. So are two files whose pictures differ a little and do not say which of them was there first.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ EDGES = 0.02
 
 CLEARLY = 0.03
 """Logarithm of the ratio of steepness from which one file is clearly finer. Recoding moves it by less."""
-HARDLY = 0.001
+HARDLY = 0.005
 """And from which it is finer at all, if nearly every moment says so:"""
 AGREEING = 0.8
+ALIKE = 60.0
+"""Signal to noise in decibels from which two files hold the same pictures: neither is the other coded again."""
 
 ENLARGED = 1.4
 """What is left of a larger picture, to what is left of the smaller one enlarged: up to here it is nothing more,"""
@@ -48,7 +51,7 @@ SURELY = 2.6
 CONTRAST = 0.08
 """Logarithm of the ratio of contrasts from which one of two may have been clipped."""
 
-SHARPENED = 0.5
+SHARPENED = 0.35
 """Part of what a picture has more than another from which sharpening the other would do the same."""
 
 SAME_SIZE = 1.05
@@ -118,10 +121,14 @@ class _Detail:
 
     def __init__(self, first: Shown, second: Shown) -> None:
         self.first, self.second = first, second
+        self._stretched = False
+        """Whether one shows wider pictures of the same height: each is of another size, and one of them is wrong."""
         self._steeper: list[float] = []
         self._noise: list[float] = []
         self._more: list[float] = []
         """What the larger picture has more than an enlargement of the smaller."""
+        self._rougher: list[float] = []
+        """How much more the first has between edges."""
         self._sharpened: list[float] = []
         self._contrast: list[float] = []
 
@@ -129,12 +136,14 @@ class _Detail:
         """Frames of the same moment."""
         mine, theirs = one @ GREY, two @ GREY
         if mine.shape != theirs.shape:
+            self._stretched |= abs(np.log(_aspect(mine) / _aspect(theirs))) > np.log(SAME_SIZE)
             large, small = (mine, theirs) if mine.shape > theirs.shape else (theirs, mine)
             self._more.append(beyond(large, small))
-            mine, theirs = (_resized(picture, small.shape, "LANCZOS") for picture in (mine, theirs))
+            mine, theirs = _at_one_size(mine, theirs)
         self._contrast.append(_contrast(mine, theirs))
         mine = (mine - mine.mean()) * np.float32(np.exp(self._contrast[-1])) + theirs.mean()
         self._steeper.append(steepness(mine, theirs))
+        self._rougher.append(roughness(mine) - roughness(theirs))
         self._noise.append(float(np.mean((mine - theirs) ** 2)))
         self._sharpened.append(sharpened(mine, theirs) if self._steeper[-1] > 0 else sharpened(theirs, mine))
 
@@ -142,6 +151,8 @@ class _Detail:
         """Which file they say is finer."""
         if not self._steeper:
             return UNTOLD
+        if self._stretched:
+            return UNSURE
         ratio = float(np.mean(self._steeper))
         heights = sorted((self.first.height, self.second.height))
         if self._more and heights[1] > SAME_SIZE * heights[0]:
@@ -168,12 +179,14 @@ class _Detail:
 
     def _of_one_size(self, ratio: float) -> Finer:
         finer: Which = "first" if ratio > 0 else "second"
-        agreeing = float(np.mean(np.sign(self._steeper) == np.sign(ratio)))
+        told = abs(ratio) >= HARDLY and _agree(self._steeper)
         first = self._recoded()
         if first is not None and abs(ratio) < 2 * CLEARLY:
-            return Finer(first, True)
-        if abs(ratio) < HARDLY or agreeing < AGREEING:
-            return UNTOLD
+            rougher: Which = "first" if float(np.mean(self._rougher)) > 0 else "second"
+            seen = rougher == first and _agree(self._rougher)  # a poor copy may have many bits as well
+            return Finer(first, True) if seen and (first == finer or not told) else UNSURE
+        if not told:
+            return UNTOLD if self._decibels() >= ALIKE else UNSURE
         if abs(ratio) < CLEARLY:
             return Finer(finer, False)
         # Steep edges of few bits are those of blocks; others may have been sharpened.
@@ -182,8 +195,10 @@ class _Detail:
 
     def _recoded(self) -> Which | None:
         """Of two that differ visibly, the one with more bits: the other was recoded from something like it."""
-        decibels = 10 * np.log10(255.0**2 / max(float(np.mean(self._noise)), 1e-6))
-        return self._with_more_bits() if decibels < VISIBLE else None
+        return self._with_more_bits() if self._decibels() < VISIBLE else None
+
+    def _decibels(self) -> float:
+        return 10 * float(np.log10(255.0**2 / max(float(np.mean(self._noise)), 1e-6)))
 
     def _with_more_bits(self) -> Which | None:
         bits = np.log(self.first.bits / max(self.second.bits, 1e-6))
@@ -191,6 +206,11 @@ class _Detail:
 
     def _is_sharpened(self) -> bool:
         return float(np.median(self._sharpened)) > SHARPENED
+
+
+def _agree(moments: list[float]) -> bool:
+    """Whether nearly all moments say what they say on average."""
+    return float(np.mean(np.sign(moments) == np.sign(np.mean(moments)))) >= AGREEING
 
 
 def beyond(large: Floats, small: Floats) -> float:
@@ -241,15 +261,38 @@ def steepness(one: Floats, two: Floats) -> float:
     return float(np.log(slopes[0][edges].mean() / slopes[1][edges].mean()))
 
 
+def roughness(picture: Floats) -> float:
+    """How much there is between edges as well: a logarithm, of the mean of what a light blur takes away."""
+    from PIL import Image as pillow
+    from PIL import ImageFilter
+
+    levels = pillow.fromarray(np.clip(picture, 0, 255).astype(np.uint8))
+    blurred = np.asarray(levels.filter(ImageFilter.GaussianBlur(1)), np.float32)
+    return float(np.log(max(float(np.abs(np.asarray(levels, np.float32) - blurred).mean()), 1e-3)))
+
+
 def _slopes(picture: Floats) -> Floats:
     slopes: Floats = np.hypot(np.diff(picture, axis=1)[:-1], np.diff(picture, axis=0)[:, :-1])
     return slopes
+
+
+def _aspect(picture: Floats) -> float:
+    return picture.shape[1] / picture.shape[0]
 
 
 def _contrast(one: Floats, two: Floats) -> float:
     """Logarithm of the contrast of a picture to that of another: one that was raised is no detail."""
     deviations = [float(picture.std()) for picture in (one, two)]
     return float(np.log(deviations[1] / deviations[0])) if min(deviations) > 1.0 else 0.0
+
+
+def _at_one_size(one: Floats, two: Floats) -> tuple[Floats, Floats]:
+    """Two pictures at the size of the smaller: made smaller, or cut as encoders cut odd sides."""
+    height, width = (min(sides) for sides in zip(one.shape, two.shape, strict=True))
+    cut = one[:height, :width], two[:height, :width]
+    smaller = min(one.shape, two.shape)
+    resized = _resized(one, smaller, "LANCZOS"), _resized(two, smaller, "LANCZOS")
+    return min(resized, cut, key=lambda pair: float(np.mean((pair[0] - pair[1]) ** 2)))
 
 
 def _resized(picture: Floats, shape: tuple[int, ...], how: str) -> Floats:

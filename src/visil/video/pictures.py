@@ -27,6 +27,8 @@ Image = NDArray[np.uint8]
 LONGEST_STRIP = 4
 # Pixels more oblong than this exist in no video format; such a flag is damage.
 MOST_OBLONG_PIXEL = 8
+# Pixels that are less oblong than this are shown as they are: 456 of them made 455 are only blurred.
+HARDLY_OBLONG = 0.01
 
 LARGE_PIXELS = 1 << 26
 """Frames larger than that are not to be held a moment longer than needed."""
@@ -191,7 +193,8 @@ class Converter:
         """The whole frame, upright, ``height`` pixels high and at most ``LONGEST_STRIP`` times as wide."""
         orientation = self.orientation(frame)
         frame = self._without_far_ends(frame)
-        shown = orientation.turn(Size(max(1, round(frame.width * self.pixel_aspect)), frame.height))
+        aspect = Fraction(1) if abs(self.pixel_aspect - 1) < HARDLY_OBLONG else self.pixel_aspect
+        shown = orientation.turn(Size(max(1, round(frame.width * aspect)), frame.height))
         width = min(max(1, round(height * shown.width / shown.height)), LONGEST_STRIP * height)
         size = orientation.turn(Size(width, height))
         return np.ascontiguousarray(orientation.apply(self._rgb(frame, size)))
