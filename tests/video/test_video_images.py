@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import struct
 import subprocess
 import sys
@@ -241,6 +242,20 @@ def test_an_animation_beside_a_video_in_another_thread(tmp_path: Path) -> None:
     words = [sys.executable, "-c", BESIDE_A_VIDEO, str(tmp_path / "moving.webp")]
     done = subprocess.run(words, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
+@pytest.mark.parametrize("name", ["large.webp", "large.gif"])
+def test_pictures_that_take_much_memory_are_told(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, *others = [Image.fromarray(image) for image in stamped_frames(2, SIZE)]
+    first.save(tmp_path / name, save_all=True, append_images=others, duration=1000)
+    read_frames(tmp_path / name)
+    assert caplog.messages == []
+    monkeypatch.setattr("visil.video.frames.MOST_HELD", 500_000)
+    read_frames(tmp_path / name)
+    (told,) = caplog.messages
+    assert re.fullmatch(r".*: frames of 256x192 pixels: decoding them takes some 0\.0 GB", told)
 
 
 def test_a_damaged_animation(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ logger = logging.getLogger("visil")
 DECODERS_HOLD = 4
 """Frames that a decoder may hold at the same time."""
 
+ANIMATIONS_HOLD = 36
+"""Bytes for each pixel of an animation: Pillow and its decoder hold several copies of a picture."""
+
 MOST_HELD = 750_000_000
 """Bytes of them from which a line says what it takes: with all else, a process stays below 1 GiB up to there."""
 
@@ -165,6 +168,8 @@ class FrameStream:
     def _animation_samples(self) -> Generator[Sample, None, None]:
         animation = Animation(self.path)
         self.info = animation.info
+        width, height = animation.size
+        _warn_of_size(self.path, width, height, ANIMATIONS_HOLD * width * height)
         yield from self._by_time(self._watched(animation), animation, Converter(None))
 
     def _video_samples(self, threads: int) -> Generator[Sample, None, None]:
@@ -176,7 +181,8 @@ class FrameStream:
             converter = Converter(stream.sample_aspect_ratio)
 
             def on_first(frame: VideoFrame) -> None:
-                _warn_of_size(self.path, frame)
+                held = DECODERS_HOLD * sum(plane.buffer_size for plane in frame.planes)
+                _warn_of_size(self.path, frame.width, frame.height, held)
                 size = converter.display_size(frame)
                 self.info = video_info(self.path, container, stream, size, frame)
 
@@ -237,12 +243,11 @@ class FrameStream:
                 yield Sample(image, index / believable_rate(rate))
 
 
-def _warn_of_size(path: AnyPath, frame: VideoFrame) -> None:
-    size = sum(plane.buffer_size for plane in frame.planes)
-    if DECODERS_HOLD * size > MOST_HELD:
+def _warn_of_size(path: AnyPath, width: int, height: int, held: int) -> None:
+    if held > MOST_HELD:
         logger.warning(
             "%s: frames of %dx%d pixels: decoding them takes some %.1f GB",
-            *(printable(os.fspath(path)), frame.width, frame.height, DECODERS_HOLD * size / 1e9),
+            *(printable(os.fspath(path)), width, height, held / 1e9),
         )
 
 
