@@ -60,7 +60,9 @@ SAME_SIZE = 1.05
 VISIBLE = 40.0
 """Signal to noise in decibels below which two pictures differ visibly."""
 MORE_BITS = 1.4
-"""And how many times the bits the one must then have that was there first."""
+"""And how many times the bits the one must then have that was there first, if it shows more between edges as well;"""
+FAR_MORE_BITS = 4.0
+"""whatever it shows there from so many times on: a copy of so many bits does not differ visibly."""
 
 # How much one bit of a codec shows, against one of H.264.
 EFFICIENCY = {
@@ -183,8 +185,9 @@ class _Detail:
         first = self._recoded()
         if first is not None and abs(ratio) < 2 * CLEARLY:
             rougher: Which = "first" if float(np.mean(self._rougher)) > 0 else "second"
-            seen = rougher == first and _agree(self._rougher)  # a poor copy may have many bits as well
-            return Finer(first, True) if seen and (first == finer or not told) else UNSURE
+            seen = rougher == first and _agree(self._rougher)  # a poor copy may have more bits as well
+            sure = (seen or self._with_more_bits(FAR_MORE_BITS) == first) and (first == finer or not told)
+            return Finer(first, True) if sure else UNSURE
         if not told:
             return UNTOLD if self._decibels() >= ALIKE else UNSURE
         if abs(ratio) < CLEARLY:
@@ -200,9 +203,9 @@ class _Detail:
     def _decibels(self) -> float:
         return 10 * float(np.log10(255.0**2 / max(float(np.mean(self._noise)), 1e-6)))
 
-    def _with_more_bits(self) -> Which | None:
+    def _with_more_bits(self, times: float = MORE_BITS) -> Which | None:
         bits = np.log(self.first.bits / max(self.second.bits, 1e-6))
-        return None if abs(bits) < np.log(MORE_BITS) else "first" if bits > 0 else "second"
+        return None if abs(bits) < np.log(times) else "first" if bits > 0 else "second"
 
     def _is_sharpened(self) -> bool:
         return float(np.median(self._sharpened)) > SHARPENED
