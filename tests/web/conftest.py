@@ -73,7 +73,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "videos").mkdir()
     (folder / "more").mkdir()
     write_video(folder / "videos" / "cat.mp4", cat, FPS)
-    write_video(folder / "videos" / "part of it.mkv", cat[FPS : 6 * FPS], FPS, options={"crf": "28"})
+    write_video(folder / "videos" / "part of it.mkv", cat[FPS : 6 * FPS], FPS, options={"crf": "32"})
     write_video(folder / "videos" / "coffee.mp4", footage("coffee", 4), FPS)
     (folder / "videos" / "broken.mp4").write_text("not a video at all")
     write_video(folder / "more" / "rocket.webm", footage("rocket", 3), FPS, codec="libvpx")

@@ -186,7 +186,7 @@ class _Detail:
         if first is not None and abs(ratio) < 2 * CLEARLY:
             rougher: Which = "first" if float(np.mean(self._rougher)) > 0 else "second"
             seen = rougher == first and _agree(self._rougher)  # a poor copy may have more bits as well
-            sure = (seen or self._with_more_bits(FAR_MORE_BITS) == first) and (first == finer or not told)
+            sure = first == finer if told else seen or self._with_more_bits(FAR_MORE_BITS) == first
             return Finer(first, True) if sure else UNSURE
         if not told:
             return UNTOLD if self._decibels() >= ALIKE else UNSURE
