@@ -126,6 +126,23 @@ def test_a_fade_that_was_copied_belongs_to_the_copy(model: ViSiL) -> None:
     assert spans(closely) == [pytest.approx((2, 8, 0, 6), abs=0.5)]
 
 
+def test_black_on_one_side_alone_ends_a_stretch(model: ViSiL) -> None:
+    """The original begins and ends in black; the copy goes from one footage to the next."""
+    shown = footage(8, 15)
+    original, copy = (
+        torch.cat([black(1.5), shown, black(1.8)]),
+        torch.cat([footage(5, 16), shown, footage(5, 17)]),
+    )
+    dark = (original == black(0.05)).flatten(1).all(dim=1)
+    (query, see_query, _), (target, see_target, _) = (
+        looked(copy, dark.new_zeros(len(copy))),
+        looked(original, dark),
+    )
+    pair, found = matches.measured(model, model.scorer(), query, target)
+    closely = refined(pair, found, (see_query, see_target))
+    assert spans(closely) == [pytest.approx((5, 13, 1.5, 9.5), abs=0.5)]
+
+
 def test_the_work_is_bounded(model: ViSiL) -> None:
     long = footage(900, 7)
     _, found, asked = compared(model, long, long[30:])

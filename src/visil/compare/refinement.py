@@ -348,7 +348,8 @@ def _seen(block: Block) -> tuple[Seen, Relief]:
     shown = block.across[~rows][:, ~columns]
     middle = _middle(shown if shown.size else block.across)
     relief = Relief.of(block.across, middle, changes(block.own), changes(block.other))
-    relief.worth[rows] = relief.worth[:, columns] = 0.0
+    relief.worth[rows] = np.minimum(relief.worth[rows], 0.0)
+    relief.worth[:, columns] = np.minimum(relief.worth[:, columns], 0.0)
     relief.worth[np.ix_(rows, columns)] = BOTH_BLANK
     return Seen(block.query, block.target, relief.worth.astype(np.float64)), relief
 
