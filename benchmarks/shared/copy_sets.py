@@ -18,6 +18,7 @@ from visil.collection.background import Background
 from visil.compare.refinement import FramesAt
 from visil.files import replacing
 from visil.matching.lines import PER_SECOND
+from visil.video.thumbnails import SamplesAt
 
 LOOKED_AT = 64
 """Frames of a closer look that are embedded together."""
@@ -122,8 +123,8 @@ def keep_looks(model: visil.ViSiL, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     fresh = model.look
 
-    def look(video: visil.VideoFeatures) -> FramesAt | None:
-        embed = fresh(video)
+    def look(video: visil.VideoFeatures, decode: SamplesAt | None = None) -> FramesAt | None:
+        embed = fresh(video, decode)
         if embed is None or video.path is None:
             return None
         file = Path(video.path)

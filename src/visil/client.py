@@ -92,6 +92,7 @@ class Found(TypedDict):
 
     query: dict[str, Any]
     hits: list[Hit]
+    refined: bool
     job: NotRequired[str]
 
 
@@ -216,7 +217,8 @@ class Client:
     ) -> Found:
         """Search for videos that share footage with one that the server knows, or a file from here.
 
-        ``filters`` are those of the call: ``verdict``, ``min_confidence``, ``reference``, ``added_since``, ``bank``.
+        ``filters`` are those of the call: ``verdict``, ``min_confidence``, ``reference``, ``added_since``, ``bank``,
+        and ``refine=True``, which looks at likely hits closely.
         """
         if (ref is None) == (file is None):
             raise UsageError("search for a ref or for a file")

@@ -106,6 +106,7 @@ def searched(videos: list[Video], ask: dict[str, Any], more: int = 0) -> dict[st
 
     return {
         "query": query,
+        "refined": ask.get("refine", False),
         "hits": [
             *[hit(n, "copy", 0.98, "shares 5 s, from 0:04", SEGMENTS[:1]) for n in range(10, 10 + more)],
             hit(0, "copy", 0.9994, "shares 9 s in 2 stretches, from 0:04", SEGMENTS),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from visil.collection.search import Hit
     from visil.compare.pair_reading import Common
     from visil.model.features import VideoFeatures
+    from visil.video.thumbnails import SamplesAt
 
 CANDIDATES = 100
 """Videos that a search compares exactly, at the least."""
@@ -46,7 +47,7 @@ def search(
     parts = index.parts
     parts.follow(FRESH_S)
     question = Question.of(index, query)
-    wanted = k if verdicts is None else max(k, CANDIDATES)
+    wanted = to_choose_from(k, verdicts)
     found = _compared(parts, question, wanted, exhaustive=exhaustive, first_look=first_look, among=among)
     if among is not None and question.own is not None and question.own.id not in among:
         question = replace(question, own=None)
@@ -73,7 +74,7 @@ def search_together(
         except VisilError as error:
             asked.append(error)
     sound = [one for one in asked if isinstance(one, Question)]
-    wanted = k if verdicts is None else max(k, CANDIDATES)
+    wanted = to_choose_from(k, verdicts)
     votes = parts.vote([Probes.of(one.features) for one in sound], max(CANDIDATES, 4 * k))
     calls: dict[int, list[tuple[int, Compare]]] = defaultdict(list)
     for i, (one, chosen) in enumerate(zip(sound, votes, strict=True)):
@@ -265,11 +266,19 @@ def _told(
             found[own.id] = identical(found[own.id], own)
     nearest = [_where_it_is(parts.catalogue, hit) for hit in best_of(found.values(), wanted)]
     if refine:
-        nearest = best_of([_closely(parts, features, hit) for hit in nearest], wanted)
-    sure = [hit for hit in nearest if hit.confidence >= min_confidence]
-    if verdicts is not None:
-        sure = [hit for hit in sure if hit.verdict in verdicts][:k]
-    return Hits(sure, too_little(query=features))
+        nearest = closely(parts, features, nearest)
+    return Hits(chosen(nearest, k, min_confidence, verdicts), too_little(query=features))
+
+
+def to_choose_from(k: int, verdicts: Collection[str] | None) -> int:
+    """How many hits are told apart where ``k`` with some verdicts are wanted."""
+    return k if verdicts is None else max(k, CANDIDATES)
+
+
+def chosen(hits: Sequence[Hit], k: int, min_confidence: float, verdicts: Collection[str] | None) -> list[Hit]:
+    """The best of some hits that are sure enough, and have one of the verdicts."""
+    sure = [hit for hit in hits if hit.confidence >= min_confidence]
+    return sure if verdicts is None else [hit for hit in sure if hit.verdict in verdicts][:k]
 
 
 def _where_it_is(catalogue: AnyCatalogue, hit: Hit) -> Hit:
@@ -280,16 +289,36 @@ def _where_it_is(catalogue: AnyCatalogue, hit: Hit) -> Hit:
     return replace(hit, missing=True) if path is None else replace(hit, path=path)
 
 
-def _closely(parts: Parts, query: VideoFeatures, hit: Hit) -> Hit:
+def file_of(catalogue: AnyCatalogue, video: str) -> str | None:
+    """A file that holds a video now; None where there is none."""
+    for path in filter(os.path.exists, catalogue.paths(video)):
+        now = held(catalogue, path)
+        if now is not None and now.id == video:
+            return path
+    return None
+
+
+def closely(
+    parts: Parts, query: VideoFeatures, hits: Iterable[Hit], decode: SamplesAt | None = None
+) -> list[Hit]:
+    """Hits as more frames a second show them, best first; ``decode`` reads those from files."""
+    found = [_closely(parts, query, hit, decode) for hit in hits]
+    return best_of(found, len(found))
+
+
+def _closely(parts: Parts, query: VideoFeatures, hit: Hit, decode: SamplesAt | None) -> Hit:
     """A hit as more frames a second show it; as it was where it is not likely to share anything or cannot be read."""
     calibration = parts.model.config.calibration
     likely = hit.shares if calibration is None else hit.shares or hit.evidence >= calibration.enough
     if hit.missing or not likely or hit.note:
         return hit
     try:
-        found = features_of(parts, hit.id, held(parts.catalogue, hit.id))
-        target = shown_anew(parts.model, replace(found, path=hit.path), hit.segments)
-        match = parts.model.compare(query, target)
+        path = file_of(parts.catalogue, hit.id)
+        if path is None:
+            return hit
+        found = parts.store.read(hit.id, path=path)
+        target = shown_anew(parts.model, found, hit.segments, decode)
+        match = parts.model.compare(query, target, refine=decode or True)
     except VisilError:
         return hit
     return replace(

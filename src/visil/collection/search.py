@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from visil.matching.calibration import Verdict
     from visil.matching.match import Match
     from visil.model.features import VideoFeatures
+    from visil.video.thumbnails import SamplesAt
 
 AROUND = 8.0
 """Seconds around a stretch that are looked at anew."""
@@ -87,7 +88,9 @@ def identical(hit: Hit, video: Video) -> Hit:
     return replace(hit, confidence=1.0, verdict="copy", segments=[known], evidence=CERTAIN, note=SAME_BYTES)
 
 
-def shown_anew(model: ViSiL, target: VideoFeatures, segments: Iterable[Segment]) -> VideoFeatures:
+def shown_anew(
+    model: ViSiL, target: VideoFeatures, segments: Iterable[Segment], decode: SamplesAt | None = None
+) -> VideoFeatures:
     """A video with its own frames around some stretches, where a key frame stands for several seconds.
 
     Such seconds have the very vectors of the one before. Those of a still picture do, too, and stay as they are.
@@ -101,7 +104,7 @@ def shown_anew(model: ViSiL, target: VideoFeatures, segments: Iterable[Segment])
     for start, end in (segment.target for segment in segments):
         near |= (target.timestamps >= start - AROUND) & (target.timestamps <= end + AROUND)
     rows = (held & near).nonzero()[:, 0]
-    look = model.look(target)
+    look = model.look(target, decode)
     if look is None or not len(rows):
         return target
     vectors = target.vectors.clone()

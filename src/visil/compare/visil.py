@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from visil.video import Frames
     from visil.video.decoders import DecoderName
     from visil.video.nvdec import GpuFrames
+    from visil.video.thumbnails import SamplesAt
 
 VideoLike = VideoFeatures | str | os.PathLike[str]
 
@@ -239,14 +240,14 @@ class ViSiL(Network):
         *,
         long_videos: LongVideos = "exact",
         precision: Precision | None = None,
-        refine: bool = True,
+        refine: bool | SamplesAt = True,
     ) -> Match:
         """How two videos relate, and where. The query comes first: Eq. 6 asks how well *it* is covered.
 
         Files with the same bytes are copies of each other, whatever they show.
 
         ``refine``: where both files are at hand, look at more frames a second around the ends of each stretch
-        (:mod:`visil.compare.refinement`).
+        (:mod:`visil.compare.refinement`); a function decodes them instead of :func:`visil.video.samples_at`.
         """
         _check_choice(long_videos)
         scorer = self.scorer(precision)
@@ -255,12 +256,13 @@ class ViSiL(Network):
         )
         if same_files(pair.query, pair.target):
             return identical(answer(pair, found), pair.query, pair.target)
-        looks = [self.look(video) for video in (pair.query, pair.target)] if refine and found else []
+        decode = None if isinstance(refine, bool) else refine
+        looks = [self.look(video, decode) for video in (pair.query, pair.target)] if refine and found else []
         if len(looks) == 2 and looks[0] is not None and looks[1] is not None:
             found = refined(pair, found, (looks[0], looks[1]))
         return answer(pair, found)
 
-    def look(self, video: VideoFeatures) -> FramesAt | None:
+    def look(self, video: VideoFeatures, decode: SamplesAt | None = None) -> FramesAt | None:
         """Embeds single frames of the file that features came from; None where it is not at hand."""
         path = video.path
         if (
@@ -273,7 +275,7 @@ class ViSiL(Network):
         from visil.video import samples_at
 
         def look(times: Sequence[float]) -> VideoFeatures:
-            pictures = samples_at(path, times, self.config.sampling)
+            pictures = (decode or samples_at)(path, times, self.config.sampling)
             return self.embed_frames(np.stack(pictures), times)
 
         return look

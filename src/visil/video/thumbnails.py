@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Picture = Callable[[Converter, "VideoFrame"], Image]
 """The picture made of a frame."""
 
+SamplesAt = Callable[[AnyPath, Sequence[float], Sampling], list[Image]]
+"""Path, times, sampling: :func:`samples_at`, or one that decodes in a process of its own."""
+
 # Decoding this far ahead is cheaper than a seek, which goes back to a key frame first.
 READ_ON = 2.0
 # A seek may land after the time asked for; then it is asked for that much earlier, in seconds.

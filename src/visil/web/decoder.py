@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from visil.errors import VisilError
-from visil.video import Image, Sampling, frames_at, probe, stream_frames
+from visil.video import Image, Sampling, frames_at, probe, samples_at, stream_frames
 from visil.video.sound import read_sound
 
 Answer = tuple[dict[str, Any], bytes]
@@ -95,6 +95,12 @@ def _shots(request: dict[str, Any]) -> Iterator[Answer]:
         yield {"shape": list(shot.shape)}, np.ascontiguousarray(shot).tobytes()
 
 
+def _samples(request: dict[str, Any]) -> Iterator[Answer]:
+    """The frames at some times as a network takes them."""
+    for sample in samples_at(request["path"], request["times"], Sampling(**request["sampling"])):
+        yield {}, sample.tobytes()
+
+
 def _sound(request: dict[str, Any]) -> Iterator[Answer]:
     """Every sound track, as :func:`visil.video.sound.read_sound` measures it."""
     for track in read_sound(request["path"]):
@@ -113,7 +119,14 @@ def _frames(request: dict[str, Any]) -> Iterator[Answer]:
     yield {"times": [], "duration": stream.duration, "damaged": stream.damaged}, b""
 
 
-DOES = {"probe": _probe, "picture": _picture, "shots": _shots, "sound": _sound, "frames": _frames}
+DOES = {
+    "probe": _probe,
+    "picture": _picture,
+    "shots": _shots,
+    "samples": _samples,
+    "sound": _sound,
+    "frames": _frames,
+}
 
 
 def set_alarm(seconds: int) -> None:

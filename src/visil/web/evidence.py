@@ -63,7 +63,7 @@ def report(
         write_pair_report(
             *(model, first, second, match, request["file"]),
             names=(request["names"][0], request["names"][1]),
-            reader=Reader(decoder.probe, OnceFailed(decoder)),
+            reader=Reader(decoder.probe, OnceFailed(decoder.frames_at)),
         )
 
 

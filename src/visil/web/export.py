@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from visil.collection.catalogue import Video
 from visil.collection.decided import Decisions, decided, must_stay
@@ -20,27 +20,30 @@ from visil.errors import VideoError
 from visil.files import natural_order
 from visil.footage.proof import Proof
 from visil.matching.localize import Segment
-from visil.web.sandbox import Decoder, Image
+from visil.web.sandbox import Image
 
 if TYPE_CHECKING:
     from visil.report.footage import FramesAt
 
+How = TypeVar("How")
 
-class OnceFailed:
-    """Frames of videos for a report; a file that cannot be decoded is not tried for every picture of it."""
 
-    def __init__(self, decoder: Decoder) -> None:
-        self.decoder = decoder
+class OnceFailed(Generic[How]):
+    """Frames of videos at some times; a file that cannot be decoded is not tried again."""
+
+    def __init__(self, decode: Callable[[str, Sequence[float], How], list[Image]]) -> None:
+        self._decode = decode
         self._reasons: dict[str, str] = {}
 
-    def __call__(self, path: str, times: list[float], height: int) -> list[Image]:
-        """As :func:`visil.video.frames_at`."""
-        if path in self._reasons:
-            raise VideoError(path, self._reasons[path])
+    def __call__(self, path: str | os.PathLike[str], times: Sequence[float], how: How) -> list[Image]:
+        """As the function that decodes."""
+        name = os.fspath(path)
+        if name in self._reasons:
+            raise VideoError(name, self._reasons[name])
         try:
-            return self.decoder.frames_at(path, times, height)
+            return self._decode(name, times, how)
         except VideoError as error:
-            self._reasons[path] = error.reason
+            self._reasons[name] = error.reason
             raise
 
 

@@ -1,14 +1,16 @@
-"""Which hits of a search are wanted: by verdict, confidence, bank, mark, and when a video was added."""
+"""Which hits of a search are wanted, by verdict, confidence, bank, mark and date, and how closely they are seen."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from visil.collection.index import Index
 from visil.collection.listing import Listing
+from visil.collection.queries import chosen, to_choose_from
 from visil.collection.search import Hit
 from visil.model.features import VideoFeatures
 from visil.web.banks import Banks
@@ -26,6 +28,8 @@ class Filters:
     reference: bool = False
     added_since: float | None = None
     bank: tuple[str, ...] = ()
+    refine: bool = False
+    """Whether likely ones are looked at closely."""
 
     @classmethod
     def of(cls, request: dict[str, Any]) -> Self:
@@ -34,21 +38,32 @@ class Filters:
         lists = {name: tuple(told.get(name) or ()) for name in ("verdict", "bank")}
         return cls(**{**told, **lists})
 
-    def search(self, index: Index, banks: Path, features: VideoFeatures, k: int) -> list[Hit]:
-        """The best of those that are wanted."""
+    def search(
+        self,
+        index: Index,
+        banks: Path,
+        features: VideoFeatures,
+        k: int,
+        *,
+        alone: AbstractContextManager[Any],
+        closely: Callable[[list[Hit]], list[Hit]],
+    ) -> list[Hit]:
+        """The best of those that are wanted, as :meth:`visil.Index.search` finds them.
+
+        ``alone`` is held while videos are compared, and no longer: looking ``closely``, which decodes, takes its time.
+        """
         with closing(Banks(banks)) as opened:
             least = opened.members(self.bank) if self.bank else None
-        among = self._among(index, least)
-        if not len(index) or (among is not None and not among):
-            return []
-        found = index.search(
-            features,
-            k if least is None else max(k, CHOOSE_FROM),
-            min_confidence=self.min_confidence,
-            verdicts=self.verdict or None,
-            among=among,
-        )
-        return [hit for hit in found if least is None or hit.confidence >= least[hit.id]][:k]
+        many, verdicts = k if least is None else max(k, CHOOSE_FROM), self.verdict or None
+        with alone:
+            among = self._among(index, least)
+            if not len(index) or (among is not None and not among):
+                return []
+            found: list[Hit] = index.search(features, to_choose_from(many, verdicts), among=among)
+        if self.refine:
+            found = closely(found)
+        wanted = chosen(found, many, self.min_confidence, verdicts)
+        return [hit for hit in wanted if least is None or hit.confidence >= least[hit.id]][:k]
 
     def _among(self, index: Index, members: dict[str, float] | None) -> set[str] | None:
         """Ids of the videos that are looked at; None: all."""

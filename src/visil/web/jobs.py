@@ -249,6 +249,8 @@ def lane_of(job: Job) -> Lane:
         return "batches"
     if job.kind not in ("search", "compare"):
         return "long"
+    if job.request.get("filters", {}).get("refine"):
+        return "files"  # those of likely hits
     refs = [job.request[name] for name in ("query", "target") if name in job.request]
     return "videos" if all(ref["kind"] == "video" for ref in refs) else "files"
 

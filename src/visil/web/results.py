@@ -16,7 +16,8 @@ def with_videos(service: Service, kind: str, result: dict[str, Any]) -> dict[str
     """A kept result as callers get it; videos that have left the collection are left out."""
     match kind:
         case "search":
-            return {"query": result["query"], "hits": _hits(service.library, result["hits"])}
+            hits = _hits(service.library, result["hits"])
+            return {"query": result["query"], "hits": hits, "refined": result.get("refined", False)}
         case "batch":
             one = [
                 {**found, "hits": _hits(service.library, found["hits"])} if "hits" in found else found

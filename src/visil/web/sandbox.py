@@ -102,6 +102,21 @@ class Decoder:
 
         return self._picture_of(Path(path), "shots", shot, times=list(times), height=height)
 
+    def samples_at(
+        self, path: str | os.PathLike[str], times: Sequence[float], sampling: Sampling
+    ) -> list[Image]:
+        """As :func:`visil.video.samples_at`."""
+        side = sampling.crop
+
+        def sample(_: dict[str, Any], data: bytearray) -> Image:
+            return np.frombuffer(data, np.uint8).reshape(side, side, 3)
+
+        asked = {"times": list(times), "sampling": asdict(sampling)}
+        found = list(self.answers(Path(path), "samples", self.limits.decode_query_s, sample, **asked))
+        if len(found) != len(times):
+            raise VideoError(path, "damaged: its decoder gave up on it")
+        return found
+
     def sound(self, path: str) -> list[Track]:
         """As :func:`visil.video.sound.read_sound`."""
 

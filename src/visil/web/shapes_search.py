@@ -79,6 +79,12 @@ class SearchOptions(Asked):
     bank: Annotated[
         list[BankName] | None, Field(max_length=20, description="Only references of these banks.")
     ] = None
+    refine: Annotated[
+        bool,
+        Field(
+            description="Look at likely hits four times a second, and judge and rank them by that: surer, and slower."
+        ),
+    ] = False
 
     def asked(self) -> dict[str, Any]:
         """The values for an engine."""
@@ -88,6 +94,7 @@ class SearchOptions(Asked):
             "reference": self.reference,
             "added_since": None if self.added_since is None else self.added_since.timestamp(),
             "bank": self.bank or [],
+            "refine": self.refine,
         }
         return {"k": self.k, "filters": filters}
 
@@ -198,6 +205,7 @@ class Found(Result):
 
     query: QueryFacts
     hits: list[Hit]
+    refined: bool = Field(False, description="Whether likely hits were looked at closely (`refine`).")
     job: str | None = Field(None, description="The job that found it, which can be asked again.")
 
 

@@ -22,6 +22,7 @@ from visil.collection.discover import LEAVES, discover
 from visil.collection.duplicates import Group
 from visil.collection.identity import stamp_of
 from visil.collection.intake import AddProgress
+from visil.collection.queries import closely, file_of
 from visil.collection.search import Hit
 from visil.collection.selection import Selection
 from visil.compare.judge import identical, same_files
@@ -96,7 +97,7 @@ class Tasks:
                 decided = read_decisions(self.state / "review.sqlite")
                 with Decoder(self.limits) as decoder:
                     result, file = Path(request["result"]), Path(request["file"])
-                    export_html(self.index, result, file, decided, OnceFailed(decoder))
+                    export_html(self.index, result, file, decided, OnceFailed(decoder.frames_at))
                 return {}
             case "attention":
                 return self.attention(request)
@@ -119,8 +120,12 @@ class Tasks:
         own = query["id"] if query["kind"] == "video" else None
         tell(0, None, "videos")
         assert self.model is not None  # loaded here, not by two threads at once
+        hits = wanted.search(
+            *(self.index, self.state / BANKS, features, k + (own is not None)),
+            alone=self._exact,
+            closely=lambda found: self._closely(features, own, found, tell),
+        )
         with self._exact:
-            hits = wanted.search(self.index, self.state / BANKS, features, k + (own is not None))
             moments = [self._moment(features, hit) for hit in hits[:MOST_MOMENTS]]
         with closing(Banks(self.state / BANKS)) as banks:
             told = [
@@ -133,7 +138,22 @@ class Tasks:
                 for hit, moment in zip_longest(hits, moments)
                 if hit.id != own
             ]
-        return {"query": query_facts(query, features), "hits": told[:k]}
+        return {"query": query_facts(query, features), "hits": told[:k], "refined": wanted.refine}
+
+    def _closely(self, features: VideoFeatures, own: str | None, hits: list[Hit], tell: Teller) -> list[Hit]:
+        """Hits as more frames a second show them, which another process decodes, as it does all others."""
+        if own is not None:
+            features = replace(features, path=file_of(self.index.catalogue, own))
+
+        def told() -> Iterator[Hit]:
+            for done, hit in enumerate(hits):
+                tell(done, len(hits), "videos")
+                yield hit
+
+        with Decoder(self.limits) as decoder, tell.ending(decoder.kill):
+            found = closely(self.index.parts, features, told(), OnceFailed(decoder.samples_at))
+        tell(len(hits), len(hits), "videos")  # or the last one was stopped, and is as it was
+        return found
 
     def _moment(self, features: VideoFeatures, hit: Hit) -> list[float] | None:
         """The same moment of a query and of a hit; none where the hit's features cannot be read."""

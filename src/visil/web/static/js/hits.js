@@ -26,8 +26,8 @@ function surer(one, other) {
   return Math.round(100 * other.confidence) - Math.round(100 * one.confidence);
 }
 
-/** The answer of a search as a part of the screen; more({ref, k}) searches again for more hits. */
-export function hitList({ query, hits }, { session, more }) {
+/** The answer of a search as a part of the screen; more({ref, k}) searches again for more hits, again is where to ask anew. */
+export function hitList({ query, hits, refined }, { session, again, more }) {
   const { strong, weak, full, words } = summary(hits);
   const next = STEPS.find((step) => step > hits.length);
   announce(words);
@@ -36,10 +36,10 @@ export function hitList({ query, hits }, { session, more }) {
       thumbnail(query, early(query.duration)),
       h("div", { class: "what" },
         h("p", { class: "name" }, bdi(query.name)),
-        query.duration !== null && h("p", { class: "facts" }, clock(query.duration)),
+        query.duration !== null && h("p", { class: "facts" }, `${clock(query.duration)}${refined ? " · likely videos looked at closely" : ""}`),
         h("p", { class: "counts" }, words)),
       h("div", { class: "acts" },
-        h("a", { class: "button", href: "#/search" }, "New search"),
+        h("a", { class: "button", href: again }, "New search"),
         query.kind !== "video" && session.mayChange && h("button", { onclick: (event) => add(query, event.currentTarget) }, "Add this clip"))),
     strong.length
       ? h("ol", { class: "hits", "aria-label": "Videos that share footage" }, strong.map((one) => hit(query, one)))

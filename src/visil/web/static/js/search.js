@@ -24,9 +24,12 @@ export async function show(root, context) {
   const [job, jobs, video] = ["job", "jobs", "video"].map((name) => params.get(name));
   if (job) await results(root, job, context);
   else if (jobs) await several(root, jobs.split(","), context);
-  else if (video) await start(root, { video }, context);
+  else if (video) await start(root, { video, ...looking(params.has("closely")) }, context);
   else await new Question(root, context).recent(signal);
 }
+
+/** How closely likely hits are looked at, for the API. */
+const looking = (closely) => (closely ? { refine: true } : {});
 
 /** Ask the server, then write the job's address down, so that a reload comes back to it. */
 async function start(root, query, context) {
@@ -40,7 +43,12 @@ async function results(root, id, context) {
   replace(root, progress.element);
   try {
     const job = await follow(id, progress.update, context.signal);
-    replace(root, hitList(job.result, { session: context.session, more: (query) => start(root, query, context).catch(complain) }));
+    const { refined } = job.result;
+    replace(root, hitList(job.result, {
+      session: context.session,
+      again: address("search", { closely: refined ? 1 : "" }),
+      more: (query) => start(root, { ...query, ...looking(refined) }, context).catch(complain),
+    }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     const said = error.status === 404 ? new Problem(404, "This search is no longer kept. Please search again.") : error;
@@ -51,7 +59,7 @@ async function results(root, id, context) {
 const notices = (sentences) => sentences.map((words) => h("p", { class: "notice bad", role: "alert" }, words));
 
 /** Searches that were started together: how far each is, then what it found. */
-async function several(root, ids, { signal }) {
+async function several(root, ids, { params, signal }) {
   root.append(
     h("p", { class: "lead" }, `${count(ids.length, "search", "searches")}, one for each clip.`),
     ...notices(refused.get(ids.join(",")) ?? []),
@@ -69,19 +77,41 @@ async function several(root, ids, { signal }) {
       });
       return row;
     })),
-    h("p", {}, h("a", { class: "button", href: "#/search" }, "New search")));
+    h("p", {}, h("a", { class: "button", href: address("search", { closely: params.get("closely") }) }, "New search")));
 }
 
 class Question {
   constructor(root, context) {
-    Object.assign(this, context, { root });
+    Object.assign(this, context, { root, closely: context.params.has("closely") });
     this.before = h("section", { class: "sheet", hidden: true, "aria-labelledby": "before-title" });
     this.dropped = h("div", { class: "sheet" }, this.dropZone());
     root.append(
       h("p", { class: "lead" }, "Choose a clip to see which videos in the collection show the same footage, and where."),
+      this.option(),
       this.dropped,
       h("div", { class: "two" }, this.picker(), this.pathForm()),
       this.before);
+  }
+
+  /** What every way to search goes by; the address keeps it. */
+  option() {
+    const box = h("input", { type: "checkbox", id: "closely", checked: this.closely, "aria-describedby": "closely-words" });
+    box.addEventListener("change", () => {
+      this.closely = box.checked;
+      note("search", this.settings());
+      for (const link of this.root.querySelectorAll(".pick")) link.href = this.pick(link.dataset.video);
+    });
+    return h("p", { class: "option" },
+      h("label", { class: "check" }, box, "Look closely (slower)"),
+      h("span", { class: "faint", id: "closely-words" }, "Looks at likely videos four times a second: finds more copies, and where they begin and end."));
+  }
+
+  settings(more = {}) {
+    return { ...more, closely: this.closely ? 1 : "" };
+  }
+
+  pick(video) {
+    return address("search", this.settings({ video }));
   }
 
   dropZone() {
@@ -111,16 +141,16 @@ class Question {
     if (!files.length) return;
     const sending = new Sending(files, this.session.limits, this.signal);
     replace(this.dropped, sending.element);
-    const jobs = await sending.each(async (upload) => (await post("search", { upload, k: FIRST }, this.signal)).job.id);
+    const jobs = await sending.each(async (upload) => (await post("search", { upload, k: FIRST, ...looking(this.closely) }, this.signal)).job.id);
     if (this.signal.aborted) return;
     refused.set(jobs.join(","), sending.refused);
-    if (files.length > 1 && jobs.length) go("search", { jobs: jobs.join(",") });
+    if (files.length > 1 && jobs.length) go("search", this.settings({ jobs: jobs.join(",") }));
     else if (jobs.length) go("search", { job: jobs[0] });
     else replace(this.dropped, files.length > 1 && notices(sending.refused), this.dropZone());
   }
 
   async ask(query) {
-    const { job } = await post("search", { ...query, k: FIRST }, this.signal);
+    const { job } = await post("search", { ...query, k: FIRST, ...looking(this.closely) }, this.signal);
     go("search", { job: job.id });
   }
 
@@ -130,7 +160,7 @@ class Question {
     const offer = async () => {
       const settings = new URLSearchParams({ limit: OFFERED, q: field.value.trim(), state: "ready" });
       const { videos } = await get(`videos?${settings}`, this.signal);
-      replace(list, videos.map((video) => h("li", {}, h("a", { class: "pick", href: address("search", { video: video.id }) },
+      replace(list, videos.map((video) => h("li", {}, h("a", { class: "pick", "data-video": video.id, href: this.pick(video.id) },
         thumbnail({ kind: "video", id: video.id }, early(video.duration)), h("span", {}, bdi(video.name), h("span", { class: "facts" }, clock(video.duration ?? 0)))))));
       if (!videos.length) replace(list, h("li", { class: "faint" }, field.value ? "No video has that name." : "The collection is empty."));
     };
