@@ -27,7 +27,8 @@ if "visil.web.decoder" in sys.orig_argv:
                 __import__("ctypes").string_at(0)
             return real(path, *arguments, **options)
         return read
-    video.stream_frames, video.frames_at = misbehaving(video.stream_frames), misbehaving(video.frames_at)
+    for name in ("stream_frames", "frames_at", "samples_at"):
+        setattr(video, name, misbehaving(getattr(video, name)))
 """
 
 

@@ -115,6 +115,43 @@ def test_a_hanging_search_keeps_nobody_waiting_and_is_stopped_at_once(server: Ru
     assert last == {"key": "hangs", "cancelled": True}
 
 
+def test_a_hit_that_harms_its_decoder_stays_as_it_was(server: Running, videos: Path) -> None:
+    sent = upload(server, videos / "good.mp4")
+    plain, refined = (
+        server.client.search({"upload": sent}, refine=refine)["hits"] for refine in (False, True)
+    )
+    turned = {server.id(f"turned/{kind}") for kind in REASONS}
+    before, after = ([hit for hit in hits if hit["video"]["id"] in turned] for hits in (plain, refined))
+    assert len(before) == 3
+    assert before == after
+    assert all(hit["segments"] for hit in before)
+    with visil.Index(server.folder, create=False) as index:  # whose own decoder is not harmed
+        closely = [hit for hit in index.search(videos / "good.mp4", 20, refine=True) if hit.id in turned]
+    assert all(hit.confidence != before[0]["confidence"] for hit in closely)
+
+
+def test_a_closer_look_that_hangs_keeps_nobody_waiting_and_is_stopped_at_once(
+    server: Running, videos: Path
+) -> None:
+    said: queue.Queue[dict[str, Any]] = queue.Queue()
+    patient = asdict(replace(LIMITS, decode_idle_s=60.0))
+    engine = Engine(lambda: Tasks(server.folder, server.folder / "serve", patient), said.put)
+    (hanging,) = {server.id("turned/hangs")}
+    sent = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(videos / "good.mp4")}
+    engine.hear({"key": "looks", "do": "search", "k": 5, "query": sent, "filters": {"refine": True}})
+    while (heard := said.get(timeout=60)).get("unit") != "videos" or not heard["total"]:
+        pass  # until it looks at hits
+    known = {"kind": "video", "id": hanging, "name": "hangs.mp4"}
+    engine.hear({"key": "known", "do": "search", "k": 5, "query": known})
+    while "result" not in (heard := said.get(timeout=60)):
+        assert heard.keys().isdisjoint({"error", "cancelled"})
+    assert heard["key"] == "known"
+    engine.hear({"key": "looks", "do": "cancel"})
+    while {"result", "error", "cancelled"}.isdisjoint(heard := said.get(timeout=20)):
+        pass
+    assert heard == {"key": "looks", "cancelled": True}
+
+
 def test_stopping_an_addition_blames_no_file(server: Running, videos: Path, tmp_path: Path) -> None:
     said: queue.Queue[dict[str, Any]] = queue.Queue()
     patient = asdict(replace(LIMITS, decode_idle_s=60.0))

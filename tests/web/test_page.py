@@ -98,6 +98,40 @@ def test_more_hits_than_were_asked_for_are_no_secret(opened: Open) -> None:
     assert page.get_by_role("button", name="Look for more").count() == 0
 
 
+def test_looking_closely(opened: Open) -> None:
+    stub = Stub()
+    stub.more = 25
+    page = opened(stub, "#/search")
+    page.wait_for_selector(".pick")
+    box = page.get_by_label("Look closely")
+    assert not box.is_checked()
+    box.check()
+    assert page.url.endswith("#/search?closely=1")
+    page.reload()
+    page.wait_for_selector(".pick")
+    assert box.is_checked()
+    page.locator(".pick").first.click()
+    page.wait_for_selector(".hit")
+    assert stub.sent[-1] == ("POST", "search", {"k": 20, "video": "0000", "refine": True})
+    says(page, "looked at closely")
+    page.get_by_role("button", name="Look for more").click()
+    says(page, "26 copies")
+    assert stub.sent[-1] == ("POST", "search", {"k": 100, "video": "0000", "refine": True})
+    page.get_by_role("link", name="New search").click()
+    page.set_input_files("#file", {"name": "c.webm", "mimeType": "video/webm", "buffer": b"0123456789"})
+    page.wait_for_selector(".hit")
+    assert stub.sent[-1] == ("POST", "search", {"upload": UPLOAD, "k": 20, "refine": True})
+    page.get_by_role("link", name="New search").click()
+    page.wait_for_selector(".pick")
+    box.uncheck()
+    assert page.url.endswith("#/search")
+    page.fill("#path", "/videos/a.mp4")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    assert stub.sent[-1] == ("POST", "search", {"path": "/videos/a.mp4", "k": 20})
+    assert page.get_by_text("looked at closely").count() == 0
+
+
 def test_one_outage_one_message(opened: Open) -> None:
     page = opened(Stub(), "#/library")
     page.wait_for_selector(".row")

@@ -39,6 +39,12 @@ def test_library_search_duplicates_add_and_verdicts_over_two_shards(
         with visil.Index(built, create=False) as whole:
             truth = whole.search(root / "cut.mp4", 20)
         assert [hit["video"]["id"] for hit in found["hits"]] == [hit.id for hit in truth]
+        closely = server.client.search(file=root / "cut.mp4", refine=True)
+        with visil.Index(built, create=False) as whole:
+            truth = whole.search(root / "cut.mp4", 20, refine=True)
+        assert [hit["confidence"] for hit in closely["hits"]] == pytest.approx(
+            [hit.confidence for hit in truth], abs=0.01
+        )
         match = server.client.compare({"video": part}, {"video": cat})
         assert match["in_words"] == "shares 5 s, from 0:01"
         adding = server.client.start("add", {"path": str(root / "more")})["id"]
