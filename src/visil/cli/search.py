@@ -64,7 +64,7 @@ def search(
     verdict: Verdicts = None,
     refine: Annotated[
         bool,
-        typer.Option("--refine", help="Look at hits more closely, around the ends of each stretch."),
+        typer.Option("--refine", help="Look at likely hits four times a second: surer, and slower."),
     ] = False,
     export: Exports = None,
     workers: Workers = None,
