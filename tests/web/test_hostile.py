@@ -152,6 +152,44 @@ def test_a_closer_look_that_hangs_keeps_nobody_waiting_and_is_stopped_at_once(
     assert heard == {"key": "looks", "cancelled": True}
 
 
+def test_a_comparison_with_a_file_that_harms_its_decoder_is_made_without_it(
+    server: Running, videos: Path
+) -> None:
+    sent = upload(server, videos / "good.mp4")
+    with visil.Index(server.folder, create=False) as index:
+        for kind in REASONS:
+            video = server.id(f"turned/{kind}")
+            found = server.client.compare({"upload": sent}, {"video": video})
+            clip, known = index.model.embed(videos / "good.mp4"), index.store.read(video)
+            truth = index.model.compare(clip, known, refine=False)
+            assert not found["refined"]
+            assert found["confidence"] == pytest.approx(truth.confidence, abs=2e-3)
+            assert [one["target"] for one in found["segments"]] == [
+                list(one.target) for one in truth.segments
+            ]
+
+
+def test_a_comparison_that_hangs_keeps_nobody_waiting_and_is_stopped_at_once(
+    server: Running, videos: Path
+) -> None:
+    said: queue.Queue[dict[str, Any]] = queue.Queue()
+    patient = asdict(replace(LIMITS, decode_idle_s=60.0))
+    engine = Engine(lambda: Tasks(server.folder, server.folder / "serve", patient), said.put)
+    sent = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(videos / "good.mp4")}
+    known = {"kind": "video", "id": server.id("turned/hangs"), "name": "hangs.mp4"}
+    engine.hear({"key": "looks", "do": "compare", "query": sent, "target": known, "comparison": "hangs1"})
+    while (heard := said.get(timeout=60)).get("total") != 2:
+        assert heard.keys().isdisjoint({"result", "error"})  # until it looks closely
+    engine.hear({"key": "known", "do": "search", "k": 5, "query": known})
+    while "result" not in (heard := said.get(timeout=60)):
+        assert heard.keys().isdisjoint({"error", "cancelled"})
+    assert heard["key"] == "known"
+    engine.hear({"key": "looks", "do": "cancel"})
+    while {"result", "error", "cancelled"}.isdisjoint(heard := said.get(timeout=20)):
+        pass
+    assert heard == {"key": "looks", "cancelled": True}
+
+
 def test_stopping_an_addition_blames_no_file(server: Running, videos: Path, tmp_path: Path) -> None:
     said: queue.Queue[dict[str, Any]] = queue.Queue()
     patient = asdict(replace(LIMITS, decode_idle_s=60.0))

@@ -95,7 +95,9 @@ def test_compare_with_matrices(shared: Running, root: Path) -> None:
         shared, shared.http.post("/api/compare", json={"query": {"video": part}, "target": {"video": cat}})
     )
     with visil.Index(shared.folder, create=False) as index:
-        truth = index.model.compare(index.store.read(part), index.store.read(cat))
+        files = ((part, "part of it.mkv"), (cat, "cat.mp4"))
+        both = [index.store.read(video, path=str(root / "videos" / name)) for video, name in files]
+        truth = index.model.compare(*both)
     assert found["score"] == pytest.approx(truth.score, abs=1e-4)
     assert found["confidence"] == pytest.approx(truth.confidence, abs=1e-4)
     assert found["verdict"] == "copy"

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from visil.compare import matches
 from visil.compare.visil import ViSiL
 from visil.files import replacing
+from visil.matching.lines import PER_SECOND
 from visil.matching.localize import Segment
 from visil.matching.match import Match, Matrices
 from visil.model.config import ViSiLConfig
@@ -49,8 +50,12 @@ def keep_comparison(
     match: Match,
     videos: tuple[VideoFeatures, VideoFeatures],
     refs: list[dict[str, Any]],
+    closely: Sequence[Segment] = (),
 ) -> dict[str, Any]:
-    """Write a match's S_f and S_v into a folder; returns the part of a result about them, and about its segments."""
+    """Write a match's S_f and S_v into a folder; returns the part of a result about them, and about its segments.
+
+    ``closely``: segments whose ends were looked at more closely than these matrices show.
+    """
     rows, columns = (-(-len(video) // SIDE) for video in videos)
     frames, output = _matrices(model, match, videos, (rows, columns))
     grids = match.query_times[::rows], match.target_times[::columns]
@@ -72,7 +77,10 @@ def keep_comparison(
     )
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(fresh, folder)
-    lines = [line_through(segment, frames, *grids) for segment in match.segments[:MOST_LINES]]
+    lines = [
+        line_along(segment) if segment in closely else line_through(segment, frames, *grids)
+        for segment in match.segments[:MOST_LINES]
+    ]
     lined = [{"line": line} for line in lines] + [{}] * (len(match.segments) - len(lines))
     told = [segment.to_dict() | line for segment, line in zip(match.segments, lined, strict=True)]
     return {**described, **times, "segments": told}
@@ -98,6 +106,12 @@ def _matrices(
     return frames, output
 
 
+def line_along(segment: Segment) -> dict[str, Any]:
+    """A stretch of the query and what of the target runs along with it, as the stretch itself says."""
+    first, last = reversed(segment.target) if segment.reversed else segment.target
+    return {"query": list(segment.query), "target": [first, last]}
+
+
 def line_through(
     segment: Segment,
     frame_matrix: NDArray[np.float32],
@@ -111,7 +125,7 @@ def line_through(
     """
     (start, end), (first, last) = segment.query, segment.target
     if segment.reversed:
-        return {"query": [start, end], "target": [last, first]}
+        return line_along(segment)
     rows = np.flatnonzero((query_times >= start - 1e-6) & (query_times <= end + 1e-6))
     length, span = end - start, last - first
     found = (first, last)
@@ -185,7 +199,9 @@ def in_words(segments: Sequence[Segment]) -> str:
     return f"shares {shared}{parts}{way}, from {clock(longest.target[0])}"
 
 
-def how_it_came_about(config: ViSiLConfig, match: Match, common: NDArray[np.float32] | None) -> list[str]:
+def how_it_came_about(
+    config: ViSiLConfig, match: Match, common: NDArray[np.float32] | None, *, refined: bool = False
+) -> list[str]:
     """The steps from two videos to score, confidence and verdict, a sentence each."""
     rows, columns = len(match.query_times), len(match.target_times)
     rate = "one a second" if config.sampling.fps == 1 else f"{config.sampling.fps:g} a second"
@@ -205,6 +221,11 @@ def how_it_came_about(config: ViSiLConfig, match: Match, common: NDArray[np.floa
         said.append(
             "Some frames look like many others in this collection, so they count less: up to "
             f"{float(common.max()):.2f} was subtracted from their similarities before shared stretches were searched."
+        )
+    if refined:
+        said.append(
+            f"What the two may share was looked at again, {PER_SECOND} frames a second around its ends: that says "
+            "where shared stretches begin and end, and how sure they are."
         )
     if match.segments:
         count = len(match.segments)

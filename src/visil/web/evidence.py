@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,23 @@ def _images(stream: DecodedStream) -> Iterator[Image]:
 def report(
     limits: Limits,
     model: ViSiL,
-    match: Match,
     sides: tuple[VideoFeatures, VideoFeatures],
     request: dict[str, Any],
 ) -> None:
-    """One match as an HTML file; the request holds paths and names of the files."""
+    """One match, as it was told, as an HTML file; the request holds paths and names of the files."""
     first, second = (
         replace(features, path=path) for features, path in zip(sides, request["paths"], strict=True)
+    )
+    told = request["match"]
+    match = Match(
+        *(told["score"], told["confidence"], told["verdict"], _segments(told)),
+        calibrated=model.config.calibration is not None,
+        query_path=first.path,
+        target_path=second.path,
+        query_times=first.timestamps.numpy(),
+        target_times=second.timestamps.numpy(),
+        note=told["note"],
+        _matrices=partial(model.scorer().matrices, first.vectors, second.vectors),
     )
     with Decoder(limits) as decoder:
         write_pair_report(
@@ -77,15 +88,18 @@ def stretches(limits: Limits, request: dict[str, Any]) -> None:
                 request["names"], request["paths"], request["seconds"], strict=True
             )
         )
-    segments = [
-        Segment(tuple(one["query"]), tuple(one["target"]), one["score"], one["confidence"], one["reversed"])
-        for one in told["segments"]
-    ]
     relation = Relation(
-        *(media[0].path, media[1].path, told["score"], told["confidence"], told["verdict"], segments),
+        *(media[0].path, media[1].path, told["score"], told["confidence"], told["verdict"], _segments(told)),
         media=(media[0], media[1]),
     )
     export([relation], request["file"])
+
+
+def _segments(told: dict[str, Any]) -> list[Segment]:
+    return [
+        Segment(tuple(one["query"]), tuple(one["target"]), one["score"], one["confidence"], one["reversed"])
+        for one in told["segments"]
+    ]
 
 
 def _rate(decoder: Decoder, path: Path, seconds: float | None) -> tuple[float | None, float | None]:

@@ -1,7 +1,8 @@
 """Jobs: queued in lanes, done one after another, followed, cancelled, and remembered over a restart.
 
 Searches and comparisons have an engine of their own, so that they are answered while a folder is added; those of files
-that must be embedded first have lanes beside those of videos whose features are known, which need not wait for them.
+that must be embedded first have lanes beside those of videos whose features are known, which need not wait for them;
+nor does a search wait for comparisons, which decode frames of either.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ UNITS = {"search": "frames", "compare": "frames", "batch": "videos", "duplicates
 HEARTBEAT_S = 15.0
 SAVE_EVERY_S = 2.0
 
-Lane = Literal["videos", "files", "batches", "long"]
-LANES: tuple[Lane, ...] = ("videos", "files", "batches", "long")
+Lane = Literal["videos", "pairs", "files", "batches", "long"]
+LANES: tuple[Lane, ...] = ("videos", "pairs", "files", "batches", "long")
 OnEnd = Callable[[Job], None]
 
 
@@ -65,7 +66,7 @@ class Jobs:
                 job.request["roots"] = [os.fspath(root) for root in roots]
             self._live[job.id] = job
             self._queues[lane_of(job)].put_nowait(job.id)
-        several = {"files": self.settings.limits.file_lanes}
+        several = dict.fromkeys(("pairs", "files"), self.settings.limits.file_lanes)
         self._tasks = [
             asyncio.create_task(self._serve(lane)) for lane in LANES for _ in range(several.get(lane, 1))
         ]
@@ -252,7 +253,9 @@ def lane_of(job: Job) -> Lane:
     if job.request.get("filters", {}).get("refine"):
         return "files"  # those of likely hits
     refs = [job.request[name] for name in ("query", "target") if name in job.request]
-    return "videos" if all(ref["kind"] == "video" for ref in refs) else "files"
+    if any(ref["kind"] != "video" for ref in refs):
+        return "files"
+    return "pairs" if job.kind == "compare" else "videos"
 
 
 def as_dict(job: Job) -> dict[str, Any]:

@@ -241,6 +241,10 @@ class Compared(Result):
     confidence: float
     verdict: Verdict
     in_words: str
+    refined: bool = Field(
+        False,
+        description="Whether stretches were looked at four times a second around their ends, in both files.",
+    )
     frame_matrix: Matrix
     output_matrix: Matrix
 

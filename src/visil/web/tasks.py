@@ -6,10 +6,10 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,15 @@ from visil.collection.intake import AddProgress
 from visil.collection.queries import closely, file_of
 from visil.collection.search import Hit
 from visil.collection.selection import Selection
-from visil.compare.judge import identical, same_files
+from visil.compare.judge import Judged, Pair, answer, identical, same_files
+from visil.compare.matches import measured
 from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, VisilError, printable
 from visil.footage.proof import Prover
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
+from visil.video import Sampling
 from visil.web import evidence
 from visil.web.banks import FILE as BANKS
 from visil.web.banks import Banks
@@ -48,7 +50,7 @@ from visil.web.engine import Teller
 from visil.web.export import OnceFailed, export_html
 from visil.web.filters import Filters
 from visil.web.roots import Roots
-from visil.web.sandbox import Decoder, Decoders
+from visil.web.sandbox import Decoder, Decoders, Image
 from visil.web.settings import MIB, Limits
 
 KEPT_FEATURES = 256 * MIB
@@ -187,37 +189,66 @@ class Tasks:
         """How two videos relate; the matrices are written into a folder of the comparison."""
         first, second = self.features(query, tell), self.features(target, tell)
         tell(0, None, "videos")
-        model, folder = self.model, self.state / "comparisons" / comparison
+        model, folder, refs = self.model, self.state / "comparisons" / comparison, [query, target]
         with self._exact:
-            match, common = self._compared(first, second)
-            matrices = keep_comparison(model, folder, match, (first, second), [query, target])
-        found = {
+            pair, found, common = self._measured(first, second)
+        rough, seen = answer(pair, found), None
+        if same_files(first, second):
+            match = identical(rough, first, second)
+        else:
+            seen = self._pair_closely(pair, found, refs, tell)
+            match = rough if seen is None else answer(pair, seen)
+        closely = [segment for segment in match.segments if segment not in rough.segments]
+        with self._exact:
+            matrices = keep_comparison(model, folder, match, (first, second), refs, closely)
+        told = {
             "comparison": comparison,
             "query": query_facts(query, first),
             "target": query_facts(target, second),
             **_measured(match),
             "in_words": in_words(match.segments),
-            "how": how_it_came_about(self.model.config, match, common),
+            "refined": seen is not None,
+            "how": how_it_came_about(model.config, match, common, refined=seen is not None),
             **matrices,
-            "attention": self.model.attention is not None,
+            "attention": model.attention is not None,
         }
-        (folder / "result.json").write_text(json.dumps(found), "utf-8")
-        return found
+        (folder / "result.json").write_text(json.dumps(told), "utf-8")
+        return told
 
-    def _compared(
+    def _measured(
         self, first: VideoFeatures, second: VideoFeatures
-    ) -> tuple[Match, NDArray[np.float32] | None]:
-        """A match, and how common each frame of its query is here."""
-        common = self.index.common_here().beyond_typical(first)
-        (match,) = self.model.compare_many(first, [second], common=common)
-        return (identical(match, first, second) if same_files(first, second) else match), common
+    ) -> tuple[Pair, list[Judged], NDArray[np.float32] | None]:
+        """The evidence about a pair, and how common each frame of its query is here, for a model that asks."""
+        model = self.model
+        common = None if model.reader is not None else self.index.common_here().beyond_typical(first)
+        return *measured(model, model.scorer(), first, second, common=common), common
+
+    def _pair_closely(
+        self, pair: Pair, found: list[Judged], refs: list[dict[str, Any]], tell: Teller
+    ) -> list[Judged] | None:
+        """Stretches as more frames a second show them; None where there are none, or a file cannot be read."""
+        query, target = (
+            replace(video, path=file_of(self.index.catalogue, ref["id"])) if ref["kind"] == "video" else video
+            for video, ref in zip((pair.query, pair.target), refs, strict=True)
+        )
+        videos = count()
+
+        def decode(path: str | os.PathLike[str], times: Sequence[float], sampling: Sampling) -> list[Image]:
+            tell(next(videos), 2, "videos")
+            return decoder.samples_at(path, times, sampling)
+
+        with Decoder(self.limits) as decoder, tell.ending(decoder.kill):
+            try:
+                seen = self.model.closely(replace(pair, query=query, target=target), found, decode)
+            except VideoError:
+                seen = None
+        tell(2, 2, "videos")  # or it was stopped, which is no fault of the file
+        return seen
 
     def report(self, request: dict[str, Any], tell: Teller) -> dict[str, Any]:
         """One match as an HTML file."""
         first, second = (self.features(ref, tell) for ref in request["refs"])
-        with self._exact:
-            match, _ = self._compared(first, second)
-        evidence.report(self.limits, self.model, match, (first, second), request)
+        evidence.report(self.limits, self.model, (first, second), request)
         return {}
 
     def features(self, query: dict[str, Any], tell: Teller) -> VideoFeatures:

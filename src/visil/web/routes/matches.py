@@ -24,6 +24,8 @@ from visil.web.state import SAVED
 
 Side = Literal["query", "target"]
 Form = Literal["edl", "otio", "csv", "srt", "jsonl"]
+TOLD = ("score", "confidence", "verdict", "note", "segments")
+"""What a file about a match says as the comparison did."""
 TYPES: dict[Form, str] = {
     "edl": "text/plain; charset=utf-8",
     "otio": "application/json",
@@ -93,7 +95,7 @@ def _comparisons(service: Service) -> APIRouter:
             service.searches.take(caller(request))
             found = await service.look_up(match.result)
             asked = {
-                "match": {key: found[key] for key in ("score", "confidence", "verdict", "segments")},
+                "match": {key: found[key] for key in TOLD},
                 "names": [
                     ref["name"] if path is None or ref["kind"] == "upload" else os.fspath(path)
                     for ref, path in zip(match.refs, match.paths, strict=True)
@@ -140,7 +142,9 @@ async def _report(service: Service, match: KeptMatch) -> None:
     gone = [ref["name"] for ref, path in zip(match.refs, match.paths, strict=True) if path is None]
     if gone:
         raise Problem(404, f"{gone[0]} is gone, so no report can be made of it any more.")
+    found = await service.look_up(match.result)
     asked = {
+        "match": {key: found[key] for key in TOLD},
         "refs": match.refs,
         "paths": [os.fspath(path) for path in match.paths if path is not None],
         "names": [ref["name"] if ref["kind"] == "upload" else None for ref in match.refs],
