@@ -233,9 +233,12 @@ class Client:
         found: list[dict[str, Any]] = self._done("batches", asked, progress)["results"]
         return found
 
-    def compare(self, query: Ref, target: Ref, *, progress: OnJob | None = None) -> dict[str, Any]:
-        """How two videos relate, with the addresses of their matrices."""
-        return self._done("compare", {"query": dict(query), "target": dict(target)}, progress)
+    def compare(
+        self, query: Ref, target: Ref, *, refine: bool = True, progress: OnJob | None = None
+    ) -> dict[str, Any]:
+        """How two videos relate, with the addresses of their matrices; ``refine`` as for :meth:`visil.ViSiL.compare`."""
+        asked = {"query": dict(query), "target": dict(target), "refine": refine}
+        return self._done("compare", asked, progress)
 
     def duplicates(self, min_confidence: float = 0.5, *, progress: OnJob | None = None) -> dict[str, Any]:
         """Look for groups of videos that share footage."""

@@ -139,6 +139,7 @@ def compared(videos: list[Video], ask: dict[str, Any]) -> dict[str, Any]:
         "segments": SEGMENTS,
         "attention": True,
         "in_words": "shares 9 s in 2 stretches, from 0:04",
+        "refined": False,
         "query_times": [i / 2 for i in range(24)],
         "target_times": [i / 2 for i in range(60)],
         "how": [

@@ -55,6 +55,8 @@ class Stub:
         """Whether there is a small copy of the video that browsers cannot play."""
         self.looked = False
         self.compared: dict[str, Any] = {}
+        self.closer: dict[str, Any] = {}
+        """What a closer look, which waits for ``hold``, tells otherwise; {}: the files are not there."""
         self.sources = {"query": "original", "target": "original"}
         """Where both videos of a comparison are shown from."""
         self.more = 0
@@ -166,6 +168,9 @@ class Stub:
                 }
             case "POST", ["compare"]:
                 self.compared = compared(self.videos, body)
+                if body["refine"] and self.closer:
+                    self.compared |= {**self.closer, "refined": True}
+                    self.hold.clear()
                 return self.start("compare", "Compare two videos", self.compared)
             case "GET", ["comparisons", "c1"] if self.compared:
                 return 200, {"comparison": "c1", "result": {**self.compared, "sources": self.sources}}

@@ -53,10 +53,12 @@ def test_search_by_upload(opened: Open) -> None:
     ]
     page.get_by_role("link", name="Compare with holiday 0000.mp4").click()
     page.wait_for_selector("#frame_matrix")
-    assert stub.sent[-1] == ("POST", "compare", {"query": {"upload": UPLOAD}, "target": {"video": "0000"}})
+    until(page, "document.querySelector('.evidence')")
+    asked = {"query": {"upload": UPLOAD}, "target": {"video": "0000"}}
+    assert stub.sent[2:] == [("POST", "compare", asked | {"refine": refine}) for refine in (False, True)]
     page.go_back()
     page.wait_for_selector(".hit")
-    assert len(stub.sent) == 3  # hits are fetched again, not searched for again
+    assert len(stub.sent) == 4  # hits are fetched again, not searched for again
     page.get_by_role("button", name="Add this clip").click()
     says(page, "my clip.webm is being added to the collection.")
     assert stub.sent[-1][:2] == ("POST", f"uploads/{UPLOAD}/add")
@@ -172,6 +174,44 @@ def test_click_in_the_matrix_seeks_both(opened: Open) -> None:
         at_times(page, query, target)
 
 
+def test_a_closer_look_follows_what_is_shown_at_once(opened: Open) -> None:
+    stub = Stub()
+    longer = {"query": [1.25, 6.5], "target": [4.25, 9.5], "score": 0.95}
+    stub.closer = {"segments": [longer], "in_words": "shares 5.3 s, from 0:04", "confidence": 0.9998}
+    page = opened(stub, MATCH)
+    page.wait_for_selector(".scale")
+    assert page.locator(".summary .big").inner_text().startswith("Shares 9 s in 2 stretches")
+    says(page, "Looking closely at both videos")
+    assert page.locator(".evidence").count() == 0  # what is taken away is final
+    assert "comparison=" not in page.url
+    click_cell(page, 4, 10)
+    at_times(page, 2.0, 5.0)
+    stub.hold.set()
+    page.locator(".summary .big", has_text="Shares 5.3 s, from 0:04").wait_for()
+    page.locator(".evidence").wait_for()
+    at_times(page, 2.0, 5.0)  # where it was
+    assert page.locator(".stretch").count() == 1
+    assert page.get_by_text("Looking closely").count() == 0
+    assert "comparison=c1" in page.url
+    page.keyboard.press("l")
+    at_times(page, 3.0, 6.0)  # once: the view before hears no key any more
+
+
+def test_a_closer_look_that_is_stopped_leaves_what_was_shown(opened: Open) -> None:
+    stub = Stub()
+    stub.closer = {"in_words": "shares 5.3 s, from 0:04"}
+    page = opened(stub, MATCH)
+    says(page, "Looking closely at both videos")
+    page.get_by_role("button", name="Stop").click()
+    says(page, "This was stopped.")
+    page.locator(".evidence").wait_for()
+    assert page.locator(".summary .big").inner_text().startswith("Shares 9 s in 2 stretches")
+    stub.hold.set()
+    page.get_by_role("button", name="Try again").click()
+    stub.hold.set()
+    page.locator(".summary .big", has_text="Shares 5.3 s, from 0:04").wait_for()
+
+
 def test_hover_shows_both_frames(opened: Open) -> None:
     page = opened(Stub(), MATCH)
     page.wait_for_selector(".scale")
@@ -261,7 +301,7 @@ def test_a_match_as_evidence(opened: Open) -> None:
     page.goto(link)
     page.wait_for_selector(".scale")
     assert page.locator("video").first.get_attribute("src") == "api/comparisons/c1/query.mp4"
-    assert len([call for call in stub.sent if call[1] == "compare"]) == 1
+    assert len([call for call in stub.sent if call[1] == "compare"]) == 2  # at once, then closely
     page.locator(".evidence summary").click()
     assert page.get_by_role("link", name="EDL").get_attribute("href") == "api/comparisons/c1/stretches.edl"
 

@@ -118,10 +118,11 @@ def test_what_is_gone_or_has_the_same_bytes_is_not_looked_at(server: Running, fi
 
 
 def test_neither_a_search_nor_a_file_that_is_sent_waits_for_a_comparison() -> None:
-    def lane(kind: str, **refs: str) -> str:
+    def lane(kind: str, refine: bool = True, **refs: str) -> str:
         asked = {side: {"kind": one, "id": "v", "name": "v"} for side, one in refs.items()}
-        return lane_of(Job("j", kind, "waiting", kind, asked, {}, 0.0))
+        return lane_of(Job("j", kind, "waiting", kind, asked | {"refine": refine}, {}, 0.0))
 
     assert lane("search", query="video") == "videos"
     assert lane("compare", query="video", target="video") == "pairs"
+    assert lane("compare", refine=False, query="video", target="video") == "videos"
     assert lane("compare", query="upload", target="video") == "files"

@@ -2,7 +2,7 @@
 
 Searches and comparisons have an engine of their own, so that they are answered while a folder is added; those of files
 that must be embedded first have lanes beside those of videos whose features are known, which need not wait for them;
-nor does a search wait for comparisons, which decode frames of either.
+nor does a search wait for comparisons that decode frames of either.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def lane_of(job: Job) -> Lane:
     refs = [job.request[name] for name in ("query", "target") if name in job.request]
     if any(ref["kind"] != "video" for ref in refs):
         return "files"
-    return "pairs" if job.kind == "compare" else "videos"
+    return "pairs" if job.kind == "compare" and job.request.get("refine", True) else "videos"
 
 
 def as_dict(job: Job) -> dict[str, Any]:

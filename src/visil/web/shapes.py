@@ -61,6 +61,12 @@ class CompareRequest(Asked):
 
     query: Ref
     target: Ref
+    refine: Annotated[
+        bool,
+        Field(
+            description="Look at both four times a second around the ends of each stretch, where the files are there."
+        ),
+    ] = True
 
 
 class DuplicatesRequest(Asked):

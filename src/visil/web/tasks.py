@@ -89,7 +89,8 @@ class Tasks:
             case "batch":
                 return self.batch(request["queries"], int(request["k"]), Filters.of(request), tell)
             case "compare":
-                return self.compare(request["query"], request["target"], request["comparison"], tell)
+                refine = request.get("refine", True)
+                return self.compare(request["query"], request["target"], request["comparison"], tell, refine)
             case "duplicates":
                 return self.duplicates(float(request["min_confidence"]), tell)
             case "add":
@@ -184,7 +185,12 @@ class Tasks:
         return {"results": results}
 
     def compare(
-        self, query: dict[str, Any], target: dict[str, Any], comparison: str, tell: Teller
+        self,
+        query: dict[str, Any],
+        target: dict[str, Any],
+        comparison: str,
+        tell: Teller,
+        refine: bool = True,
     ) -> dict[str, Any]:
         """How two videos relate; the matrices are written into a folder of the comparison."""
         first, second = self.features(query, tell), self.features(target, tell)
@@ -196,7 +202,7 @@ class Tasks:
         if same_files(first, second):
             match = identical(rough, first, second)
         else:
-            seen = self._pair_closely(pair, found, refs, tell)
+            seen = self._pair_closely(pair, found, refs, tell) if refine else None
             match = rough if seen is None else answer(pair, seen)
         closely = [segment for segment in match.segments if segment not in rough.segments]
         with self._exact:

@@ -144,7 +144,7 @@ def routes(service: Service) -> APIRouter:
         async def start() -> Job:
             query, target = await service.resolve(body.query), await service.resolve(body.target)
             comparison = service.state.new_comparison(service.settings.limits)
-            asked = {"query": query, "target": target, "comparison": comparison}
+            asked = {"query": query, "target": target, "comparison": comparison, "refine": body.refine}
             title = f"Compare {query['name']} with {target['name']}"
             return service.submit(request, "compare", title, asked, query, target)
 

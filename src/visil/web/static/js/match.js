@@ -7,7 +7,7 @@ import { evidence } from "./evidence.js";
 import { Heatmap, cellAt, edges } from "./heatmap.js";
 import { follow, panel } from "./jobs.js";
 import { judgeButtons } from "./judge.js";
-import { failure } from "./messages.js";
+import { announce, failure } from "./messages.js";
 import { COLOURS, longest, verdict } from "./pictures.js";
 import { Player } from "./player.js";
 import { body, parse, sideMedia } from "./refs.js";
@@ -34,22 +34,46 @@ export async function show(root, context) {
       h("a", { class: "button main", href: "#/search" }, "Search")));
     return;
   }
-  const progress = panel("Comparing the two videos");
-  const place = h("div", {});
-  root.append(wayBack(params.get("from")), place);
+  const [place, above] = [h("div", {}), h("div", {})];
+  root.append(wayBack(params.get("from")), above, place);
+  let view = null;
+  const final = (comparison) => {
+    note("match", { query: params.get("query"), target: params.get("target"), comparison, from: params.get("from") });
+    view.offer();
+  };
   const shown = async (comparison) => {
     const { result } = await get(`comparisons/${encodeURIComponent(comparison)}`, signal);
-    note("match", { query: params.get("query"), target: params.get("target"), comparison, from: params.get("from") });
-    await new Comparison(place, result, context).load();
+    view = new Comparison(place, result, context, view);
+    await view.load();
+  };
+  const ask = async (refine, words, into) => {
+    const progress = panel(words);
+    replace(into, h("div", { class: "sheet" }, progress.element));
+    const { job } = await post("compare", { query: body(query), target: body(target), refine }, signal);
+    const update = (said) => progress.update({ ...said, title: words });
+    return (await follow(job.id, update, signal)).result;
   };
   const compare = async () => {
-    replace(place, h("div", { class: "sheet" }, progress.element));
     try {
-      const { job } = await post("compare", { query: body(query), target: body(target) }, signal);
-      const { result } = await follow(job.id, progress.update, signal);
-      await shown(result.comparison);
+      const { comparison } = await ask(false, "Comparing the two videos", place);
+      await shown(comparison);
+      await closely(comparison);
     } catch (error) {
       if (error.name !== "AbortError") replace(place, failure(explained(error), compare));
+    }
+  };
+  // A closer look takes seconds: what is known without it is there meanwhile.
+  const closely = async (rough) => {
+    try {
+      const { comparison, refined } = await ask(true, "Looking closely at both videos", above);
+      replace(above);
+      if (refined) await shown(comparison);
+      final(refined ? comparison : rough);
+      if (refined) announce("Both videos were looked at closely.");
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      final(rough);
+      replace(above, failure(explained(error), () => closely(rough)));
     }
   };
   if (!kept) {
@@ -58,6 +82,7 @@ export async function show(root, context) {
   }
   try {
     await shown(kept);
+    final(kept);
   } catch (error) {
     if (error.name === "AbortError") return;
     // Not every match is kept for ever; what is gone is made again, if both videos are known.
@@ -81,8 +106,11 @@ function explained(error) {
 
 /** A finished comparison: players, timelines, stretches, matrices, and how the result came about. */
 class Comparison {
-  constructor(root, found, { signal }) {
-    Object.assign(this, { found, signal, chosen: -1, attending: false });
+  /** before: what it takes the place of, whose players it goes on from. */
+  constructor(root, found, context, before) {
+    const here = new AbortController();
+    const signal = AbortSignal.any([context.signal, here.signal]);
+    Object.assign(this, { found, signal, here, chosen: -1, attending: false });
     const { query, target, segments } = found;
     const lengths = [query, target].map((one, i) => Math.max(one.duration ?? 0, found[i ? "target_times" : "query_times"].at(-1) ?? 0));
     const sources = [sideMedia(found, "query"), sideMedia(found, "target")];
@@ -97,7 +125,22 @@ class Comparison {
     this.keys();
     if (segments.length) this.choose(strongest(longest(segments)));
     else this.sync.goto(0);
+    this.began = this.sync.now;
     signal.addEventListener("abort", () => this.sync.pause());
+    if (before) this.follow(before);
+  }
+
+  /** Take the place of a comparison that is on show. */
+  follow({ sync, began, here }) {
+    const { now, playing } = sync;
+    here.abort();
+    if (now !== began) this.seek("query", now);
+    if (playing) this.sync.play();
+  }
+
+  /** What to take away, once nothing will take its place. */
+  offer() {
+    replace(this.evidence, evidence(this.found));
   }
 
   /** Fetch what is large. */
@@ -108,12 +151,12 @@ class Comparison {
 
   summary() {
     const { found } = this;
-    this.judge = h("div", {});
+    [this.judge, this.evidence] = [h("div", {}), h("div", {})];
     return h("section", { class: "sheet summary", "aria-label": "Result" },
       h("div", {}, h("p", { class: "big" }, capital(found.in_words || shares(found.segments)), found.segments.length > 0 && [" of ", bdi(found.target.name)]), verdict(found),
         found.note && h("p", { class: "note" }, capital(found.note)),
         h("p", { class: "faint" }, `Score ${found.score.toFixed(2)} of 1`)),
-      h("div", {}, evidence(found), this.judge));
+      h("div", {}, this.evidence, this.judge));
   }
 
   async judgement() {
