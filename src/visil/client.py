@@ -236,7 +236,10 @@ class Client:
     def compare(
         self, query: Ref, target: Ref, *, refine: bool = True, progress: OnJob | None = None
     ) -> dict[str, Any]:
-        """How two videos relate, with the addresses of their matrices; ``refine`` as for :meth:`visil.ViSiL.compare`."""
+        """How two videos relate, with the addresses of their matrices.
+
+        ``refine=False`` leaves the closer look out, which takes seconds.
+        """
         asked = {"query": dict(query), "target": dict(target), "refine": refine}
         return self._done("compare", asked, progress)
 

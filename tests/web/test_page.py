@@ -206,8 +206,9 @@ def test_a_closer_look_that_is_stopped_leaves_what_was_shown(opened: Open) -> No
     says(page, "This was stopped.")
     page.locator(".evidence").wait_for()
     assert page.locator(".summary .big").inner_text().startswith("Shares 9 s in 2 stretches")
-    stub.hold.set()
     page.get_by_role("button", name="Try again").click()
+    says(page, "Looking closely at both videos")
+    until(page, "document.querySelector('.job progress[value]')")  # it runs
     stub.hold.set()
     page.locator(".summary .big", has_text="Shares 5.3 s, from 0:04").wait_for()
 
@@ -533,7 +534,8 @@ def test_a_selection_and_files_that_failed(opened: Open) -> None:
     page.get_by_label("Select holiday 0006.mp4").check()
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector("#frame_matrix")
-    assert stub.sent[-1][2] == {"query": {"video": "0005"}, "target": {"video": "0006"}}
+    asked = {"query": {"video": "0005"}, "target": {"video": "0006"}}
+    assert stub.sent[1] == ("POST", "compare", asked | {"refine": False})
 
 
 def test_a_grid_with_previews(opened: Open) -> None:
