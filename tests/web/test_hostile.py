@@ -169,16 +169,15 @@ def test_a_comparison_with_a_file_that_harms_its_decoder_is_made_without_it(
             ]
 
 
-def test_a_comparison_that_hangs_keeps_nobody_waiting_and_is_stopped_at_once(
-    server: Running, videos: Path
-) -> None:
+def test_a_comparison_that_hangs_keeps_nobody_waiting_and_is_stopped_at_once(server: Running) -> None:
     said: queue.Queue[dict[str, Any]] = queue.Queue()
     patient = asdict(replace(LIMITS, decode_idle_s=60.0))
     engine = Engine(lambda: Tasks(server.folder, server.folder / "serve", patient), said.put)
-    sent = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(videos / "good.mp4")}
-    known = {"kind": "video", "id": server.id("turned/hangs"), "name": "hangs.mp4"}
-    engine.hear({"key": "looks", "do": "compare", "query": sent, "target": known, "comparison": "hangs1"})
-    while (heard := said.get(timeout=60)).get("total") != 2:
+    other, known = (
+        {"kind": "video", "id": server.id(f"turned/{kind}"), "name": kind} for kind in ("eats", "hangs")
+    )
+    engine.hear({"key": "looks", "do": "compare", "query": known, "target": other, "comparison": "hangs1"})
+    while (heard := said.get(timeout=60)).get("unit") != "frames":
         assert heard.keys().isdisjoint({"result", "error"})  # until it looks closely
     engine.hear({"key": "known", "do": "search", "k": 5, "query": known})
     while "result" not in (heard := said.get(timeout=60)):

@@ -174,6 +174,9 @@ def test_click_in_the_matrix_seeks_both(opened: Open) -> None:
         at_times(page, query, target)
 
 
+RUNS = "document.querySelector('.job progress[value]')"
+
+
 def test_a_closer_look_follows_what_is_shown_at_once(opened: Open) -> None:
     stub = Stub()
     longer = {"query": [1.25, 6.5], "target": [4.25, 9.5], "score": 0.95}
@@ -202,13 +205,14 @@ def test_a_closer_look_that_is_stopped_leaves_what_was_shown(opened: Open) -> No
     stub.closer = {"in_words": "shares 5.3 s, from 0:04"}
     page = opened(stub, MATCH)
     says(page, "Looking closely at both videos")
+    until(page, RUNS)
     page.get_by_role("button", name="Stop").click()
     says(page, "This was stopped.")
     page.locator(".evidence").wait_for()
     assert page.locator(".summary .big").inner_text().startswith("Shares 9 s in 2 stretches")
     page.get_by_role("button", name="Try again").click()
     says(page, "Looking closely at both videos")
-    until(page, "document.querySelector('.job progress[value]')")  # it runs
+    until(page, RUNS)
     stub.hold.set()
     page.locator(".summary .big", has_text="Shares 5.3 s, from 0:04").wait_for()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 import visil
 from synthetic import write_video
+from visil.collection.local_engine import decode_keyframes
 from visil.web.jobs import lane_of
 from visil.web.state import Job
 
@@ -45,6 +47,10 @@ def server(films: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         assert index.add(films / "in", workers=1).added == 2
     with running(folder, films) as server:
         yield server
+
+
+def logit(confidence: float) -> float:
+    return math.log(confidence / (1 - confidence))
 
 
 def told(segment: Any) -> dict[str, Any]:
@@ -118,6 +124,26 @@ def test_what_is_gone_or_has_the_same_bytes_is_not_looked_at(server: Running, fi
         assert found["confidence"] == pytest.approx(truth.confidence, abs=2e-3)
     other = server.client.compare(clip, {"video": coffee})
     assert other["verdict"] == visil.load().compare(films / "clip.mp4", films / "in" / "coffee.mp4").verdict
+
+
+def test_where_key_frames_are_kept_it_is_as_a_refined_search_says(tmp_path: Path) -> None:
+    cat, keys = footage("chelsea", 9), {"g": str(3 * FPS), "keyint_min": str(3 * FPS), "sc_threshold": "0"}
+    film, clip = tmp_path / "film.mp4", tmp_path / "clip.mp4"
+    write_video(film, [*footage("rocket", 6), *cat], FPS, options=keys)
+    write_video(clip, cat, FPS)
+    with visil.Index(tmp_path / "i.visil") as index:
+        assert index.add(film, decode=decode_keyframes).added == 1
+        kept = index.features(film)
+        rough = index.model.compare(clip, kept, refine=False)
+        without = index.model.compare(clip, kept)
+    with running(tmp_path / "i.visil", tmp_path) as server:
+        found = server.client.compare({"path": str(clip)}, {"video": server.id("film.mp4")})
+        (hit,) = server.client.search(file=clip, refine=True)["hits"]
+    assert [told(one) for one in found["segments"]] == [told(one) for one in hit["segments"]]
+    sure = logit(found["confidence"])
+    assert sure == pytest.approx(logit(hit["confidence"]), abs=0.1)
+    assert sure > logit(rough.confidence) + 1
+    assert sure > logit(without.confidence) + 0.3  # frames between the key frames were looked at
 
 
 def test_neither_a_search_nor_a_file_that_is_sent_waits_for_a_comparison() -> None:

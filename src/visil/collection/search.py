@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 AROUND = 8.0
 """Seconds around a stretch that are looked at anew."""
 
+ANEW_TOGETHER = 128
+"""Frames of it that are held at once: those of a long still recording are many."""
+
 
 @dataclass(frozen=True)
 class Hit:
@@ -108,7 +111,8 @@ def shown_anew(
     if look is None or not len(rows):
         return target
     vectors = target.vectors.clone()
-    vectors[rows] = look(target.timestamps[rows].tolist()).vectors.to(vectors)
+    for some in rows.split(ANEW_TOGETHER):
+        vectors[some] = look(target.timestamps[some].tolist()).vectors.to(vectors)
     return replace(target, vectors=vectors)
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import count, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from visil.collection.duplicates import Group
 from visil.collection.identity import stamp_of
 from visil.collection.intake import AddProgress
 from visil.collection.queries import closely, file_of
-from visil.collection.search import Hit
+from visil.collection.search import Hit, shown_anew
 from visil.collection.selection import Selection
 from visil.compare.judge import Judged, Pair, answer, identical, same_files
 from visil.compare.matches import measured
@@ -31,6 +31,7 @@ from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, VisilError, printable
 from visil.footage.proof import Prover
+from visil.matching.localize import Segment
 from visil.matching.match import Match
 from visil.model.features import VideoFeatures
 from visil.video import Sampling
@@ -197,12 +198,12 @@ class Tasks:
         tell(0, None, "videos")
         model, folder, refs = self.model, self.state / "comparisons" / comparison, [query, target]
         with self._exact:
-            pair, found, common = self._measured(first, second)
+            pair, found, common = self._pair(first, second)
         rough, seen = answer(pair, found), None
         if same_files(first, second):
             match = identical(rough, first, second)
         else:
-            seen = self._pair_closely(pair, found, refs, tell) if refine else None
+            seen = self._pair_closely(pair, found, rough.segments, refs, tell) if refine else None
             match = rough if seen is None else answer(pair, seen)
         closely = [segment for segment in match.segments if segment not in rough.segments]
         with self._exact:
@@ -221,7 +222,7 @@ class Tasks:
         (folder / "result.json").write_text(json.dumps(told), "utf-8")
         return told
 
-    def _measured(
+    def _pair(
         self, first: VideoFeatures, second: VideoFeatures
     ) -> tuple[Pair, list[Judged], NDArray[np.float32] | None]:
         """The evidence about a pair, and how common each frame of its query is here, for a model that asks."""
@@ -230,25 +231,31 @@ class Tasks:
         return *measured(model, model.scorer(), first, second, common=common), common
 
     def _pair_closely(
-        self, pair: Pair, found: list[Judged], refs: list[dict[str, Any]], tell: Teller
+        self, pair: Pair, found: list[Judged], shown: list[Segment], refs: list[dict[str, Any]], tell: Teller
     ) -> list[Judged] | None:
         """Stretches as more frames a second show them; None where there are none, or a file cannot be read."""
         query, target = (
             replace(video, path=file_of(self.index.catalogue, ref["id"])) if ref["kind"] == "video" else video
             for video, ref in zip((pair.query, pair.target), refs, strict=True)
         )
-        videos = count()
+        done = 0
 
         def decode(path: str | os.PathLike[str], times: Sequence[float], sampling: Sampling) -> list[Image]:
-            tell(next(videos), 2, "videos")
+            nonlocal done
+            tell(done, None, "frames")
+            done += len(times)
             return decoder.samples_at(path, times, sampling)
 
         with Decoder(self.limits) as decoder, tell.ending(decoder.kill):
             try:
-                seen = self.model.closely(replace(pair, query=query, target=target), found, decode)
+                anew = shown_anew(self.model, target, shown, decode)
+                if anew is not target:  # of whose key frames some stood for several seconds
+                    with self._exact:
+                        pair, found, _ = self._pair(query, anew)
+                seen = self.model.closely(replace(pair, query=query, target=anew), found, decode)
             except VideoError:
                 seen = None
-        tell(2, 2, "videos")  # or it was stopped, which is no fault of the file
+        tell(done, None, "frames")  # or it was stopped, which is no fault of the file
         return seen
 
     def report(self, request: dict[str, Any], tell: Teller) -> dict[str, Any]:
