@@ -86,6 +86,12 @@ class Dense:
         return np.flatnonzero((self.times >= low - 1e-6) & (self.times <= high + 1e-6))
 
 
+def looked_at(pair: Pair, found: Sequence[Judged], looks: Sequence[FramesAt | None]) -> list[Judged] | None:
+    """Stretches as looks at both files show them; None where there are none, or a file is not at hand."""
+    there = [look for look in looks if look is not None]
+    return refined(pair, found, (there[0], there[1])) if found and len(there) == 2 else None
+
+
 def refined(pair: Pair, found: Sequence[Judged], looks: tuple[FramesAt, FramesAt]) -> list[Judged]:
     """The strongest stretches looked at more closely; what could not be is as it was."""
     chosen = sorted(found, key=lambda one: -one.evidence)[:MOST_STRETCHES]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from visil.compare import matches
-from visil.compare.judge import Judged, Pair, answer, identical, same_files
+from visil.compare.judge import answer, identical, same_files
 from visil.compare.matches import LongVideos
 from visil.compare.pair_reading import Common
-from visil.compare.refinement import FramesAt, refined
+from visil.compare.refinement import FramesAt, looked_at
 from visil.compare.repeats import Repeats
 from visil.errors import ModelError, UsageError, VideoError
 from visil.kernels import Best, Scorer, devices
@@ -256,15 +256,10 @@ class ViSiL(Network):
         )
         if same_files(pair.query, pair.target):
             return identical(answer(pair, found), pair.query, pair.target)
-        seen = self.closely(pair, found, None if isinstance(refine, bool) else refine) if refine else None
+        decode = None if isinstance(refine, bool) else refine
+        looks = [self.look(video, decode) for video in (pair.query, pair.target)] if refine else []
+        seen = looked_at(pair, found, looks)
         return answer(pair, found if seen is None else seen)
-
-    def closely(
-        self, pair: Pair, found: Sequence[Judged], decode: SamplesAt | None = None
-    ) -> list[Judged] | None:
-        """Stretches as more frames a second show them; None where there are none, or a file is not at hand."""
-        query, target = (self.look(video, decode) for video in (pair.query, pair.target))
-        return None if not found or query is None or target is None else refined(pair, found, (query, target))
 
     def look(self, video: VideoFeatures, decode: SamplesAt | None = None) -> FramesAt | None:
         """Embeds single frames of the file that features came from; None where it is not at hand."""

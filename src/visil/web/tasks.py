@@ -27,6 +27,7 @@ from visil.collection.search import Hit, shown_anew
 from visil.collection.selection import Selection
 from visil.compare.judge import Judged, Pair, answer, identical, same_files
 from visil.compare.matches import measured
+from visil.compare.refinement import looked_at
 from visil.compare.repeats import Repeats
 from visil.compare.visil import ViSiL
 from visil.errors import UsageError, VideoError, VisilError, printable
@@ -252,7 +253,9 @@ class Tasks:
                 if anew is not target:  # of whose key frames some stood for several seconds
                     with self._exact:
                         pair, found, _ = self._pair(query, anew)
-                seen = self.model.closely(replace(pair, query=query, target=anew), found, decode)
+                pair = replace(pair, query=query, target=anew)
+                looks = [self.model.look(video, decode) for video in (query, anew)]
+                seen = looked_at(pair, found, looks)
             except VideoError:
                 seen = None
         tell(done, None, "frames")  # or it was stopped, which is no fault of the file
