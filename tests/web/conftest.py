@@ -61,6 +61,10 @@ PATIENT = Limits(
 """No rates that a test could come up against."""
 
 
+NEAR = 0.15
+"""Seconds that the end of a closer look may be off; one that is found by seconds alone is off by half of one."""
+
+
 def footage(name: str, seconds: float) -> list[Image]:
     return list(render_scene(photograph(name), seconds, FPS, SIZE))
 
@@ -89,6 +93,34 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         report = index.add(root / "videos", workers=1)
     assert (report.added, len(report.failed)) == (3, 1)
     return folder
+
+
+@pytest.fixture(scope="session")
+def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``in/``: a cat, the part of it from 1.5 to 6 s, and coffee; beside: that part as ``clip.mp4``, and the cat again.
+
+    The part begins between two of the seconds that are looked at, and ends with one.
+    """
+    folder = tmp_path_factory.mktemp("films")
+    (folder / "in").mkdir()
+    cat = footage("chelsea", 7)
+    part = cat[3 * FPS // 2 : 6 * FPS]
+    write_video(folder / "in" / "cat.mp4", cat, FPS)
+    write_video(folder / "in" / "part.mkv", part, FPS, options={"crf": "32"})
+    write_video(folder / "in" / "coffee.mp4", footage("coffee", 4), FPS)
+    write_video(folder / "clip.mp4", part, FPS, options={"crf": "26"})
+    shutil.copy(folder / "in" / "cat.mp4", folder / "same.mp4")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def films_server(films: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for all tests of closer looks, which leave its collection as it is."""
+    folder = tmp_path_factory.mktemp("films served") / "all.visil"
+    with visil.Index(folder) as index:
+        assert index.add(films / "in", workers=1).added == 3
+    with running(folder, films) as server:
+        yield server
 
 
 async def _not_yet() -> None: ...

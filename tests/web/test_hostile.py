@@ -23,6 +23,7 @@ from . import hostile
 from .conftest import Running, is_problem, running
 
 REASONS = {"hangs": "takes too long to decode", "eats": "more memory than it may have", "crashes": "gave up"}
+ENDS = {"result", "error", "cancelled"}
 LIMITS = Limits(decode_idle_s=1.2, decode_memory=1024 * MIB)
 
 
@@ -94,25 +95,37 @@ def test_searching_and_comparing(server: Running, videos: Path, kind: str) -> No
     assert server.client.search({"upload": well})["hits"]
 
 
-def test_a_hanging_search_keeps_nobody_waiting_and_is_stopped_at_once(server: Running, videos: Path) -> None:
+def keeps_nobody_waiting_and_is_stopped_at_once(
+    server: Running, request: dict[str, Any], known: str, begun: str | None = None
+) -> None:
+    """What hangs in a request, from when it tells how far it is in some unit, holds up no search and can be ended."""
     said: queue.Queue[dict[str, Any]] = queue.Queue()
     patient = asdict(replace(LIMITS, decode_idle_s=60.0))
     engine = Engine(lambda: Tasks(server.folder, server.folder / "serve", patient), said.put)
-    path = str(videos / "hangs.mp4")
-    sent = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": path}
-    engine.hear({"key": "hangs", "do": "search", "k": 5, "query": sent})
-    known = {"kind": "video", "id": server.id("turned/eats"), "name": "eats.mp4"}
-    engine.hear({"key": "known", "do": "search", "k": 5, "query": known})
-    heard = [said.get(timeout=60)]
-    while heard[-1]["key"] != "known" or "result" not in heard[-1]:
-        heard.append(said.get(timeout=60))
-    ends = {"result", "error", "cancelled"}
-    assert not any(one["key"] == "hangs" and ends & one.keys() for one in heard)  # how far it is may be told
-    assert len(heard[-1]["result"]["hits"]) >= 2
-    engine.hear({"key": "hangs", "do": "cancel"})
-    while not ends & (last := said.get(timeout=20)).keys():
+
+    def hear() -> dict[str, Any]:
+        """What comes next; the request does not end, and how far it is may be told."""
+        heard = said.get(timeout=60)
+        assert heard["key"] == "known" or ENDS.isdisjoint(heard)
+        return heard
+
+    engine.hear({"key": "hangs", **request})
+    while begun and ((heard := hear()).get("unit") != begun or (begun == "videos" and not heard["total"])):
         pass
-    assert last == {"key": "hangs", "cancelled": True}
+    other = {"kind": "video", "id": server.id(f"turned/{known}"), "name": f"{known}.mp4"}
+    engine.hear({"key": "known", "do": "search", "k": 5, "query": other})
+    while (heard := hear())["key"] != "known" or ENDS.isdisjoint(heard):
+        pass
+    assert len(heard["result"]["hits"]) >= 2
+    engine.hear({"key": "hangs", "do": "cancel"})
+    while ENDS.isdisjoint(heard := said.get(timeout=20)):
+        pass
+    assert heard == {"key": "hangs", "cancelled": True}
+
+
+def test_a_hanging_search_keeps_nobody_waiting_and_is_stopped_at_once(server: Running, videos: Path) -> None:
+    sent = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(videos / "hangs.mp4")}
+    keeps_nobody_waiting_and_is_stopped_at_once(server, {"do": "search", "k": 5, "query": sent}, "eats")
 
 
 def test_a_hit_that_harms_its_decoder_stays_as_it_was(server: Running, videos: Path) -> None:
@@ -133,23 +146,9 @@ def test_a_hit_that_harms_its_decoder_stays_as_it_was(server: Running, videos: P
 def test_a_closer_look_that_hangs_keeps_nobody_waiting_and_is_stopped_at_once(
     server: Running, videos: Path
 ) -> None:
-    said: queue.Queue[dict[str, Any]] = queue.Queue()
-    patient = asdict(replace(LIMITS, decode_idle_s=60.0))
-    engine = Engine(lambda: Tasks(server.folder, server.folder / "serve", patient), said.put)
-    (hanging,) = {server.id("turned/hangs")}
     sent = {"kind": "upload", "id": "u", "name": "mine.mp4", "path": str(videos / "good.mp4")}
-    engine.hear({"key": "looks", "do": "search", "k": 5, "query": sent, "filters": {"refine": True}})
-    while (heard := said.get(timeout=60)).get("unit") != "videos" or not heard["total"]:
-        pass  # until it looks at hits
-    known = {"kind": "video", "id": hanging, "name": "hangs.mp4"}
-    engine.hear({"key": "known", "do": "search", "k": 5, "query": known})
-    while "result" not in (heard := said.get(timeout=60)):
-        assert heard.keys().isdisjoint({"error", "cancelled"})
-    assert heard["key"] == "known"
-    engine.hear({"key": "looks", "do": "cancel"})
-    while {"result", "error", "cancelled"}.isdisjoint(heard := said.get(timeout=20)):
-        pass
-    assert heard == {"key": "looks", "cancelled": True}
+    asked = {"do": "search", "k": 5, "query": sent, "filters": {"refine": True}}
+    keeps_nobody_waiting_and_is_stopped_at_once(server, asked, "hangs", begun="videos")
 
 
 def test_a_comparison_with_a_file_that_harms_its_decoder_is_made_without_it(
@@ -170,23 +169,11 @@ def test_a_comparison_with_a_file_that_harms_its_decoder_is_made_without_it(
 
 
 def test_a_comparison_that_hangs_keeps_nobody_waiting_and_is_stopped_at_once(server: Running) -> None:
-    said: queue.Queue[dict[str, Any]] = queue.Queue()
-    patient = asdict(replace(LIMITS, decode_idle_s=60.0))
-    engine = Engine(lambda: Tasks(server.folder, server.folder / "serve", patient), said.put)
-    other, known = (
-        {"kind": "video", "id": server.id(f"turned/{kind}"), "name": kind} for kind in ("eats", "hangs")
+    query, target = (
+        {"kind": "video", "id": server.id(f"turned/{kind}"), "name": kind} for kind in ("hangs", "eats")
     )
-    engine.hear({"key": "looks", "do": "compare", "query": known, "target": other, "comparison": "hangs1"})
-    while (heard := said.get(timeout=60)).get("unit") != "frames":
-        assert heard.keys().isdisjoint({"result", "error"})  # until it looks closely
-    engine.hear({"key": "known", "do": "search", "k": 5, "query": known})
-    while "result" not in (heard := said.get(timeout=60)):
-        assert heard.keys().isdisjoint({"error", "cancelled"})
-    assert heard["key"] == "known"
-    engine.hear({"key": "looks", "do": "cancel"})
-    while {"result", "error", "cancelled"}.isdisjoint(heard := said.get(timeout=20)):
-        pass
-    assert heard == {"key": "looks", "cancelled": True}
+    asked = {"do": "compare", "query": query, "target": target, "comparison": "hangs1"}
+    keeps_nobody_waiting_and_is_stopped_at_once(server, asked, "hangs", begun="frames")
 
 
 def test_stopping_an_addition_blames_no_file(server: Running, videos: Path, tmp_path: Path) -> None:

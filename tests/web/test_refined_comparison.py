@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +18,10 @@ from visil.collection.local_engine import decode_keyframes
 from visil.web.jobs import lane_of
 from visil.web.state import Job
 
-from .conftest import FPS, Running, footage, running
+from .conftest import FPS, NEAR, Running, footage, running
 
-NEAR = 0.15
-"""Seconds that a refined end may be off; one that is found by seconds alone is off by half of one."""
 SHARED = {"query": [0, 4.5], "target": [1.5, 6]}
 """What ``clip.mp4`` is of ``cat.mp4``."""
-
-
-@pytest.fixture(scope="module")
-def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``in/``: a cat, and coffee; ``clip.mp4`` beside: the cat from 1.5 to 6 s, encoded anew."""
-    folder = tmp_path_factory.mktemp("films")
-    (folder / "in").mkdir()
-    cat = footage("chelsea", 7)
-    write_video(folder / "in" / "cat.mp4", cat, FPS)
-    write_video(folder / "in" / "coffee.mp4", footage("coffee", 4), FPS)
-    write_video(folder / "clip.mp4", cat[3 * FPS // 2 : 6 * FPS], FPS, options={"crf": "26"})
-    shutil.copy(folder / "in" / "cat.mp4", folder / "same.mp4")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(films: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("refined") / "all.visil"
-    with visil.Index(folder) as index:
-        assert index.add(films / "in", workers=1).added == 2
-    with running(folder, films) as server:
-        yield server
 
 
 def logit(confidence: float) -> float:
@@ -57,15 +32,19 @@ def told(segment: Any) -> dict[str, Any]:
     return {side: segment[side] for side in ("query", "target")}
 
 
-def test_the_answer_is_that_of_the_command_and_of_a_refined_search(server: Running, films: Path) -> None:
+def test_the_answer_is_that_of_the_command_and_of_a_refined_search(
+    films_server: Running, films: Path
+) -> None:
     clip, cat = films / "clip.mp4", films / "in" / "cat.mp4"
     model = visil.load()
     truth, rough = (model.compare(clip, cat, refine=refine) for refine in (True, False))
-    found = server.client.compare({"path": str(clip)}, {"video": server.id("cat.mp4")})
+    found = films_server.client.compare({"path": str(clip)}, {"video": films_server.id("cat.mp4")})
     assert found["refined"]
     assert found["verdict"] == truth.verdict
     assert found["confidence"] == pytest.approx(truth.confidence, abs=0.01)
-    quick = server.client.compare({"path": str(clip)}, {"video": server.id("cat.mp4")}, refine=False)
+    quick = films_server.client.compare(
+        {"path": str(clip)}, {"video": films_server.id("cat.mp4")}, refine=False
+    )
     assert not quick["refined"]
     assert quick["confidence"] == pytest.approx(rough.confidence, abs=2e-3)
     assert abs(found["confidence"] - quick["confidence"]) > 0.02
@@ -74,45 +53,47 @@ def test_the_answer_is_that_of_the_command_and_of_a_refined_search(server: Runni
         assert segment[side] == pytest.approx(seconds, abs=NEAR)
         assert segment[side] == pytest.approx(getattr(expected, side), abs=0.01)
         assert segment["line"][side] == segment[side]  # nothing of a frame a second is surer
-    hits = server.client.search(file=clip, refine=True)["hits"]
+    hits = films_server.client.search(file=clip, refine=True)["hits"]
     (hit,) = [hit for hit in hits if hit["video"]["name"] == "cat.mp4"]
     assert told(hit["segments"][0]) == told(segment)
     assert (hit["verdict"], hit["in_words"]) == (found["verdict"], found["in_words"])
     assert hit["confidence"] == pytest.approx(found["confidence"], abs=0.01)
     assert found["score"] == pytest.approx(rough.score, abs=2e-3)
-    rows, columns, values = server.client.matrix(found["frame_matrix"]["url_bin"])
+    rows, columns, values = films_server.client.matrix(found["frame_matrix"]["url_bin"])
     assert (rows, columns) == rough.frame_matrix.shape  # of a frame a second
     kept = np.frombuffer(values, "<f4").reshape(rows, columns)
     np.testing.assert_allclose(kept, rough.frame_matrix, atol=5e-3)
 
 
-def test_how_it_was_decided_and_what_is_taken_away_say_the_same(server: Running, films: Path) -> None:
-    found = server.client.compare({"path": str(films / "clip.mp4")}, {"video": server.id("cat.mp4")})
+def test_how_it_was_decided_and_what_is_taken_away_say_the_same(films_server: Running, films: Path) -> None:
+    found = films_server.client.compare(
+        {"path": str(films / "clip.mp4")}, {"video": films_server.id("cat.mp4")}
+    )
     how = " ".join(found["how"])
     assert "looked at again, 4 frames a second" in how
     assert f"“{found['verdict']}”" in how
     assert found["in_words"] in how
     folder = f"/api/comparisons/{found['comparison']}"
-    (row,) = csv.DictReader(io.StringIO(server.http.get(f"{folder}/stretches.csv").text))
+    (row,) = csv.DictReader(io.StringIO(films_server.http.get(f"{folder}/stretches.csv").text))
     assert float(row["target_start"]) == found["segments"][0]["target"][0]
-    report = server.http.get(f"{folder}/report.html").text
+    report = films_server.http.get(f"{folder}/report.html").text
     assert f"<dd>{found['verdict']}</dd>" in report
     assert "00:00:01:03 – " in report  # of six frames a second
 
 
-def test_what_is_gone_or_has_the_same_bytes_is_not_looked_at(server: Running, films: Path) -> None:
-    cat, coffee = server.id("cat.mp4"), server.id("coffee.mp4")
-    found = server.client.compare({"path": str(films / "same.mp4")}, {"video": cat})
+def test_what_is_gone_or_has_the_same_bytes_is_not_looked_at(films_server: Running, films: Path) -> None:
+    cat, coffee = films_server.id("cat.mp4"), films_server.id("coffee.mp4")
+    found = films_server.client.compare({"path": str(films / "same.mp4")}, {"video": cat})
     assert (found["verdict"], found["confidence"], found["refined"]) == ("copy", 1.0, False)
     there, away = films / "in" / "cat.mp4", films / "cat away.mp4"
     clip = {"path": str(films / "clip.mp4")}
-    with visil.Index(server.folder, create=False) as index:
+    with visil.Index(films_server.folder, create=False) as index:
         truth = index.model.compare(films / "clip.mp4", index.store.read(cat), refine=False)
     try:
         there.rename(away)
-        gone = server.client.compare(clip, {"video": cat})
+        gone = films_server.client.compare(clip, {"video": cat})
         shutil.copy(films / "in" / "coffee.mp4", there)  # where the cat was, there is something else now
-        changed = server.client.compare(clip, {"video": cat})
+        changed = films_server.client.compare(clip, {"video": cat})
     finally:
         away.replace(there)
     for found in (gone, changed):
@@ -122,7 +103,7 @@ def test_what_is_gone_or_has_the_same_bytes_is_not_looked_at(server: Running, fi
             {"query": list(one.query), "target": list(one.target)} for one in truth.segments
         ]
         assert found["confidence"] == pytest.approx(truth.confidence, abs=2e-3)
-    other = server.client.compare(clip, {"video": coffee})
+    other = films_server.client.compare(clip, {"video": coffee})
     assert other["verdict"] == visil.load().compare(films / "clip.mp4", films / "in" / "coffee.mp4").verdict
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +9,11 @@ import httpx
 import pytest
 
 import visil
-from synthetic import write_video
 from visil.web.jobs import lane_of
 from visil.web.shapes_search import SearchQuery
 from visil.web.state import Job
 
-from .conftest import FPS, Running, footage, is_problem, running
-
-NEAR = 0.15
-"""Seconds that a refined end may be off; one that is found by seconds alone is off by half of one."""
-
-
-@pytest.fixture(scope="module")
-def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``in/``: a cat, the part of it from 1.5 to 6 s, and coffee; ``clip.mp4`` beside: that part, encoded anew."""
-    folder = tmp_path_factory.mktemp("films")
-    (folder / "in").mkdir()
-    cat = footage("chelsea", 7)
-    part = cat[3 * FPS // 2 : 6 * FPS]
-    write_video(folder / "in" / "cat.mp4", cat, FPS)
-    write_video(folder / "in" / "part.mkv", part, FPS, options={"crf": "32"})
-    write_video(folder / "in" / "coffee.mp4", footage("coffee", 4), FPS)
-    write_video(folder / "clip.mp4", part, FPS, options={"crf": "26"})
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(films: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("refined") / "all.visil"
-    with visil.Index(folder) as index:
-        assert index.add(films / "in", workers=1).added == 3
-    with running(folder, films) as server:
-        yield server
+from .conftest import NEAR, Running, is_problem
 
 
 def in_cat(found: Any) -> tuple[Any, Any]:
@@ -51,13 +23,13 @@ def in_cat(found: Any) -> tuple[Any, Any]:
     return hit, segment
 
 
-def test_every_way_to_search_looks_closely(server: Running, films: Path) -> None:
-    url, clip = f"{server.url}/api/v1/search?wait=120", films / "clip.mp4"
+def test_every_way_to_search_looks_closely(films_server: Running, films: Path) -> None:
+    url, clip = f"{films_server.url}/api/v1/search?wait=120", films / "clip.mp4"
     plain = httpx.post(url, json={"path": str(clip)}).json()
     seen, rough = in_cat(plain)
     assert not plain["refined"]
     assert abs(rough["target"][0] - 1.5) > 2 * NEAR  # nothing was seen between 1 and 2 s
-    part = server.id("part.mkv")
+    part = films_server.id("part.mkv")
     for answer in (
         httpx.post(url, json={"path": str(clip), "refine": True}),
         httpx.post(f"{url}&refine=true", json={"path": str(clip)}),
@@ -76,24 +48,27 @@ def test_every_way_to_search_looks_closely(server: Running, films: Path) -> None
     is_problem(httpx.post(url, json={"path": str(clip), "refine": "true"}), 422, "refine")
 
 
-def test_the_answer_is_that_of_the_index_and_hits_are_chosen_by_it(server: Running, films: Path) -> None:
+def test_the_answer_is_that_of_the_index_and_hits_are_chosen_by_it(
+    films_server: Running, films: Path
+) -> None:
     clip = films / "clip.mp4"
-    with visil.Index(server.folder, create=False) as index:
+    with visil.Index(films_server.folder, create=False) as index:
         plain, truth = index.search(clip, 20), index.search(clip, 20, refine=True)
-    found = server.client.search(file=clip, refine=True)
+    found = films_server.client.search(file=clip, refine=True)
     assert [hit["video"]["id"] for hit in found["hits"]] == [hit.id for hit in truth]
     for hit, expected in zip(found["hits"], truth, strict=True):
         assert hit["confidence"] == pytest.approx(expected.confidence, abs=0.01)
         assert hit["verdict"] == expected.verdict
     least = (min(hit.confidence for hit in truth[:2]) + max(hit.confidence for hit in plain[:2])) / 2
-    assert len(server.client.search(file=clip, refine=True, min_confidence=least)["hits"]) == 2
-    assert not server.client.search(file=clip, min_confidence=least)["hits"]
+    assert len(films_server.client.search(file=clip, refine=True, min_confidence=least)["hits"]) == 2
+    assert not films_server.client.search(file=clip, min_confidence=least)["hits"]
     copies = {
-        refine: server.client.search(file=clip, refine=refine, verdict=["copy"]) for refine in (False, True)
+        refine: films_server.client.search(file=clip, refine=refine, verdict=["copy"])
+        for refine in (False, True)
     }
     names = {refine: {hit["video"]["name"] for hit in found["hits"]} for refine, found in copies.items()}
     assert names == {False: {"part.mkv"}, True: {"part.mkv", "cat.mp4"}}
-    (many,) = server.client.batch([{"path": str(clip)}], refine=True, k=2)
+    (many,) = films_server.client.batch([{"path": str(clip)}], refine=True, k=2)
     assert in_cat(many)[1]["target"] == pytest.approx([1.5, 6], abs=NEAR)
     assert many["refined"]
 
