@@ -103,7 +103,7 @@ class Question {
     });
     return h("p", { class: "option" },
       h("label", { class: "check" }, box, "Look closely (slower)"),
-      h("span", { class: "faint", id: "closely-words" }, "Looks at likely videos four times a second: finds more copies, and says more exactly where they begin and end."));
+      h("span", { class: "faint", id: "closely-words" }, "Looks at likely videos four times a second: tells copies from look-alikes more surely, and says more exactly where they begin and end."));
   }
 
   settings(more = {}) {
