@@ -19,7 +19,7 @@ from visil.web import (
     problems,
 )
 from visil.web.guard import Guard
-from visil.web.routes import banks, jobs, library, matches, review, session, videos, work
+from visil.web.routes import banks, job_calls, jobs, library, matches, review, session, videos
 from visil.web.service import Service
 from visil.web.settings import Settings
 
@@ -107,7 +107,7 @@ def make_app(service: Service) -> ASGIApp:
     )
     problems.install(app)
     openapi.install(app, bool(service.settings.tokens))
-    for part in (session, videos, work, jobs, library, matches, review, banks):
+    for part in (session, videos, job_calls, jobs, library, matches, review, banks):
         app.include_router(part.routes(service))
 
     app.include_router(monitoring.routes(service))
