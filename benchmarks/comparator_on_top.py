@@ -1,4 +1,4 @@
-"""A comparator (Table 1) learned on top of the default model's features: is CS_v of its output a better score?
+"""The paper's comparator (Table 1) and attention (Eq. 3) learned on the default model's features: do they score better?
 
     python benchmarks/comparator_on_top.py VIDEOS VALIDATION_COPYSET OUT --config CONFIG.yaml [--device cuda]
     python benchmarks/comparator_on_top.py VIDEOS VALIDATION_COPYSET OUT --config CONFIG.yaml --trained FOLDER
@@ -50,8 +50,12 @@ def trained(config: TrainConfig) -> dict[str, Any]:
 def by_network(
     model: ViSiL, copies: CopySet, queries: Sequence[VideoFeatures], database: Sequence[VideoFeatures]
 ) -> dict[str, Any]:
-    """mAP by CS_v of a model with a comparator, on features of one without."""
-    q, d = (VideoBatch.of([v.vectors.to(model.device).float() for v in part]) for part in (queries, database))
+    """mAP by CS_v of a model with a comparator, attention or both, on features of one with neither."""
+    weighed = model.attention or torch.nn.Identity()
+    q, d = (
+        VideoBatch.of([weighed(v.vectors.to(model.device).float()) for v in part])
+        for part in (queries, database)
+    )
     return figures(copies, compare_all(model, q, d).similarity.double().cpu().numpy())
 
 

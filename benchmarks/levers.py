@@ -1,9 +1,11 @@
 """Which training makes the best default model: each row of a planned table trained and judged on validation sources.
 
-    python benchmarks/levers.py VIDEOS VALIDATION_COPYSET OUT --only NAME... --steps 2000 --device cuda
+    python benchmarks/levers.py DATA VALIDATION_COPYSET OUT --only NAME... --steps 2000 --device cuda
+    python benchmarks/levers.py DATA VALIDATION_COPYSET OUT --only NAME... --start MODEL --side 288
 
-VIDEOS is the folder of training clips; VALIDATION_COPYSET comes from ``copyset.py --split validation``. Each row is a
-model folder and a line of JSON in OUT.
+The training sources of DATA teach, pictures among them; VALIDATION_COPYSET comes from ``copyset.py --split validation``.
+Each row is a model folder and a line of JSON in OUT. With ``--start`` rows go on from a trained model with their one
+change, and else from ImageNet's weights.
 """
 
 from __future__ import annotations
@@ -12,49 +14,42 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import repeat
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.copy_ranking import best_diagonal, frame_matrices, report
 from shared.copy_sets import CopySet, reciprocal_ranks
+from shared.footage_split import items
 from shared.levers_rows import ROWS, SIDE, STAGE
 from visil.compare.visil import ViSiL
-from visil.matching.blank import blank_frames
 from visil.model.config import ViSiLConfig
 from visil.model.whitening import PCA
 from visil.training.cached_footage import CachedFootage
 from visil.training.frame_bank import FrameBank
 from visil.training.frames import train_frames
+from visil.training.pictures import read_pictures
 from visil.training.trainer import Step
-from visil.video import Sampling, is_video_path, read_frames
+from visil.video import Sampling
 
 
-def decoded(video: Path, fps: float) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """All frames of a clip that are not blank, whole, large enough for every row; and their times."""
-    frames = read_frames(video, Sampling(fps=fps, resize=SIDE, crop=SIDE, fit="whole"))
-    keep = ~blank_frames(torch.from_numpy(frames.images)).numpy()
-    return frames.images[keep], frames.timestamps[keep]
-
-
-def read_bank(videos: Path, kept: Path, fps: float, device: torch.device) -> FrameBank:
-    """The training frames; kept as they are for the next process."""
-    if not (kept / "lengths.npy").exists():
-        kept.mkdir(parents=True, exist_ok=True)
-        files = sorted(path for path in videos.rglob("*") if is_video_path(path))
-        with ProcessPoolExecutor() as pool:
-            parts = [p for p in pool.map(decoded, files, repeat(fps), chunksize=4) if len(p[1])]
-        np.save(kept / "images.npy", np.concatenate([images for images, _ in parts]))
-        np.save(kept / "times.npy", np.concatenate([times for _, times in parts]))
-        np.save(kept / "lengths.npy", np.array([len(times) for _, times in parts]))
-    images = torch.from_numpy(np.load(kept / "images.npy"))
-    return FrameBank(images.to(device), np.load(kept / "times.npy"), np.load(kept / "lengths.npy").tolist())
+def read_bank(data: Path, out: Path, fps: float, device: torch.device) -> FrameBank:
+    """The training frames, and pictures beside them; the next process finds frames decoded."""
+    sampling = Sampling(fps=fps, resize=SIDE, crop=SIDE, fit="whole")
+    clips = [data / item.file for part in ("videos", "clips") for item in items(data, part, "train")]
+    pictures = [item for item in items(data, "pictures", "train") if (data / item.file).is_file()]
+    # Kinds are folders: those of the training sources alone, under names of their own.
+    kinds = out / "pictures"
+    for item in pictures:
+        link = kinds / item.kind / Path(item.file).name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            link.symlink_to((data / item.file).absolute())
+    footage = CachedFootage([clip for clip in clips if clip.is_file()], out / "bank", sampling)
+    return FrameBank.read(footage, device, read_pictures([str(kinds)], sampling) if pictures else None)
 
 
 @torch.inference_mode()
@@ -72,6 +67,19 @@ def embed(model: ViSiL, frames: Tensor, lengths: Sequence[int]) -> list[Tensor]:
     return list(torch.cat(vectors).split(list(lengths)))
 
 
+def continued(config: ViSiLConfig, start: Path, side: int, device: torch.device) -> ViSiL:
+    """A trained model with what a row changes about it."""
+    own, base = asdict(config), asdict(ROWS["base"].config)
+    wanted = {name: value for name, value in own.items() if value != base[name] and name in GOES_ON}
+    wanted["sampling"] = Sampling(resize=side, crop=side, fit="whole")
+    if config.sampling != ROWS["base"].config.sampling:
+        wanted["sampling"] = config.sampling
+    trained = ViSiL.from_pretrained(start)
+    model = ViSiL(trained.config.replaced(**wanted, **BARE), with_backbone=False)
+    model.backbone, model.whitening = trained.backbone, trained.whitening
+    return model.to(device)
+
+
 def started(config: ViSiLConfig, bank: FrameBank, device: torch.device, weights: Path | None) -> ViSiL:
     """ImageNet's backbone, whitening fitted on the training frames."""
     file = None if weights is None else next(weights.glob(f"{config.backbone}-*"))
@@ -86,6 +94,13 @@ def started(config: ViSiLConfig, bank: FrameBank, device: torch.device, weights:
             pca.partial_fit(model.region_vectors(resized.permute(0, 2, 3, 1)).cpu())
     model.whitening = pca.whitening(config.dim or model.channels).to(device)
     return model
+
+
+GOES_ON = ("levels", "frame_pool", "symmetric")
+"""What can be changed about a model that has learned, and its weights kept."""
+
+BARE: dict[str, object] = {"calibration": None, "background": 0, "reader": None}
+"""What belongs to the similarities of the model as it was."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("videos", type=Path)
+    parser.add_argument("data", type=Path)
     parser.add_argument("copyset", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument(
@@ -137,6 +152,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STAGE.steps)
     parser.add_argument("--fps", type=float, default=4.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help="a trained model to go on from")
+    parser.add_argument("--side", type=int, default=288, help="of pictures, with --start")
+    parser.add_argument("--lr", type=float, help="for all rows")
     parser.add_argument(
         "--weights", type=Path, help="folder of backbone weights, where their packages are not"
     )
@@ -146,13 +164,17 @@ def main() -> None:
     device = torch.device(args.device)
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
-    bank = read_bank(args.videos, args.out / "bank", args.fps, device)
+    bank = read_bank(args.data, args.out, args.fps, device)
     print(f"{len(bank)} videos, {len(bank.images)} frames", flush=True)
     copies = Copies.read(args.copyset, args.out / "cache", device)
     for name in args.only:
         chosen = ROWS[name]
-        model = started(chosen.config.replaced(name=name), bank, device, args.weights)
+        if args.start is not None:
+            model = continued(chosen.config, args.start, args.side, device)
+        else:
+            model = started(chosen.config.replaced(name=name), bank, device, args.weights)
         figures: dict[str, object] = {"row": name, "seed": args.seed, "steps": args.steps}
+        figures |= {"start": args.start and args.start.name, "side": model.config.sampling.crop}
         figures["before"] = copies.judged(model)
         begun = time.perf_counter()
         lines: list[dict[str, object]] = []
@@ -164,11 +186,13 @@ def main() -> None:
             print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
 
         stage = replace(chosen.stage, steps=args.steps)
+        if args.lr is not None and chosen.stage.lr == STAGE.lr:
+            stage = replace(stage, lr=args.lr)
         train_frames(model, bank, stage, seed=args.seed, on_step=told, every=max(1, args.steps // 8))
         figures["seconds"] = round(time.perf_counter() - begun, 1)
         figures["log"] = lines
         figures["after"] = copies.judged(model)
-        if name == "base":  # how regions are read can be changed after training
+        if name == "base" and args.start is None:  # how regions are read can be changed after training
             for pool in ("max", "top2", "top5", "mean"):
                 model.config = model.config.replaced(frame_pool=("max", pool))
                 figures[f"read by {pool}"] = copies.judged(model)

@@ -122,11 +122,14 @@ def report(
             easy = [(e[0], r) for e, r, h in zip(copies.edits, ranks, halves, strict=True) if h == "easy"]
             worst = {name: float(np.mean([r for e, r in easy if e == name])) for name in {e for e, _ in easy}}
             result["easy, worst edit"] = round(min(worst.values()), 4)
-    relevant = np.array([best_diagonal(*w)[t] for w, t in zip(wide, copies.truth, strict=True)])
-    others = np.concatenate(
-        [np.delete(best_diagonal(*w), t) for w, t in zip(wide, copies.truth, strict=True)]
-    )
-    bar = float(np.quantile(others, 0.999))
-    result["bar of 0.1 % unrelated"] = round(bar, 4)
-    result["hard copies above it"] = round(float((relevant > bar)[halves == "hard"].mean()), 4)
+    scores = [best_diagonal(*w) for w in wide]
+    relevant = np.array([own[t] for own, t in zip(scores, copies.truth, strict=True)])
+    others = np.concatenate([np.delete(own, t) for own, t in zip(scores, copies.truth, strict=True)])
+    for allowed in (1000, 10_000):
+        bar = float(np.quantile(others, 1 - 1 / allowed))
+        result[f"bar of 1 in {allowed:,} unrelated"] = round(bar, 4)
+        for half in ("easy", "hard"):
+            result[f"{half}, found at 1 in {allowed:,}"] = round(
+                float((relevant > bar)[halves == half].mean()), 4
+            )
     return result

@@ -18,8 +18,11 @@ BASE = ViSiLConfig(
     frame_pool=("max", "top3"),
     sampling=Sampling(resize=224, crop=224, fit="whole"),
 )
-STAGE = FrameStage(steps=2000, twice=0.25, shift=0.5)
-SIDE = 288
+STAGE = FrameStage(
+    steps=2000, batch=256, lr=5e-4, twice=0.25, shift=0.5, composite=0.55, scale=(0.25, 0.7), keep=0.998
+)
+"""As in the training of the default model."""
+SIDE = 320
 """Frames are decoded once at this size; a row that sees less has them scaled down."""
 
 
@@ -54,11 +57,11 @@ ROWS = {
     "stages 2,3,4": row(stages=(2, 3, 4), dim=256),
     "stages 1,2,3,4": row(stages=(1, 2, 3, 4), dim=256),
     "stages 1,2,3,4, width 512": row(stages=(1, 2, 3, 4), dim=512),
-    "batch 384": row(replace(STAGE, batch=384)),
+    "batch 128": row(replace(STAGE, batch=128)),
+    "batch 512": row(replace(STAGE, batch=512)),
     "hot 0.1": row(replace(STAGE, temperature=0.1)),
     "cold 0.03": row(replace(STAGE, temperature=0.03)),
     "lr 1e-3": row(replace(STAGE, lr=1e-3)),
-    "lr 1e-4": row(replace(STAGE, lr=1e-4)),
     "no composite": row(replace(STAGE, composite=0.0)),
     "composite 0.8": row(replace(STAGE, composite=0.8)),
     "strength 0.6": row(replace(STAGE, strength=0.6)),
@@ -69,7 +72,8 @@ ROWS = {
     "one moment a video": row(replace(STAGE, twice=0.0)),
     "no shift": row(replace(STAGE, shift=0.0)),
     "small pictures": row(replace(STAGE, scale=(0.2, 0.7))),
-    "running mean": row(replace(STAGE, keep=0.998)),
+    "no running mean": row(replace(STAGE, keep=0.0)),
     "side 256": row(sampling=Sampling(resize=256, crop=256, fit="whole")),
     "side 288": row(sampling=Sampling(resize=288, crop=288, fit="whole")),
+    "side 320": row(sampling=Sampling(resize=320, crop=320, fit="whole")),
 }
