@@ -3,7 +3,7 @@
     python benchmarks/levers.py DATA VALIDATION_COPYSET OUT --only NAME... --steps 2000 --device cuda
     python benchmarks/levers.py DATA VALIDATION_COPYSET OUT --only NAME... --start MODEL --side 288
 
-The training sources of DATA teach, pictures among them; VALIDATION_COPYSET comes from ``copyset.py --split validation``.
+The training sources of DATA teach, pictures among them; VALIDATION_COPYSET is of ``copyset.py --split validation``.
 Each row is a model folder and a line of JSON in OUT. With ``--start`` rows go on from a trained model with their one
 change, and else from ImageNet's weights.
 """

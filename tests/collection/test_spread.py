@@ -66,9 +66,12 @@ def test_duplicates_and_searches_are_the_same_on_two_cores(index: Index) -> None
     assert list(index.search_many(queries, 5, workers=2)) == expected
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=workers_needed)])
+@pytest.mark.usefixtures("impatient")
 def test_several_questions_as_one_have_the_same_answers(
-    index: Index, monkeypatch: pytest.MonkeyPatch
+    index: Index, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
+    """As a GPU is asked: it finds pairs that may share footage, and workers, where there are any, read them."""
     shaded = features(1, 8)
     shaded.blank[:3] = True  # type: ignore[index]
     put(index, "begins in the dark", shaded)
@@ -82,8 +85,8 @@ def test_several_questions_as_one_have_the_same_answers(
     alone = list(index.search_many(queries, 12, workers=1))
     monkeypatch.setattr(spread, "questions_at_once", lambda _: 5)
     monkeypatch.delattr(queries_asked, "_answer")  # which asks one by one
-    assert index.find_duplicates(workers=1).to_dict() == groups
-    together = list(index.search_many(queries, 12, workers=1))
+    assert index.find_duplicates(workers=workers).to_dict() == groups
+    together = list(index.search_many(queries, 12, workers=workers))
     assert [repr(hits) for hits in together if isinstance(hits, VisilError)] == [repr(alone[7])]
     for one, other in zip(alone, together, strict=True):
         if not isinstance(one, VisilError) and not isinstance(other, VisilError):

@@ -74,6 +74,26 @@ def test_workers(planted: Path) -> None:
     assert (before, after) == (os.sep, str(planted))
 
 
+@pytest.mark.skipif(not available(), reason="worker processes are for Linux")
+def test_a_process_that_was_started_ahead_forks_the_next_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "LOADED_AHEAD", ("html",))
+    monkeypatch.setattr("atexit.register", lambda _: None)
+    processes.start_ahead()
+    processes.start_ahead()
+    ((_, ahead),) = processes._ahead
+    workers = Workers(Looking())
+    try:
+        with workers.fork():
+            assert workers.pid == ahead.pid
+            assert not processes._ahead
+    finally:
+        workers.close()
+    processes.start_ahead()
+    ((_, unused),) = processes._ahead
+    processes._end_unused()
+    assert unused.poll() is not None
+
+
 def test_where_a_process_runs_changes_nothing_of_what_it_was_told(
     planted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ from visil.collection.feature_writer import FeatureWriter
 from visil.collection.local_engine import AddMethod, decode_here, largest_first
 from visil.errors import FileError, UsageError, VideoError, VisilError
 from visil.machine.ours import be_ours
-from visil.machine.processes import NEUTRAL, environment, python
+from visil.machine.processes import NEUTRAL, environment, python, start_ahead
 from visil.machine.processor import usable_cores
 from visil.video import Frames
 
@@ -181,6 +181,8 @@ def _step(what: str, device: str, workers: int, index: Path, files: Sequence[Pat
 def step() -> None:
     """Of ``STEP WORKERS INDEX``, and files as JSON on standard input: prints time and memory as JSON."""
     be_ours()
+    if os.environ.get("VISIL_DEVICE", "cpu") != "cpu":
+        start_ahead()
     what, workers, index = sys.argv[1:]
     files = [Path(file) for file in json.load(sys.stdin)]
     with most_memory() as memory:

@@ -27,6 +27,7 @@ from visil.cli.options import (
     GpusPerActor,
     RayAddress,
     Workers,
+    begin_on_gpu,
     choose_device,
     joined,
 )
@@ -160,6 +161,8 @@ def add(
             )
         decode = decode_keyframes
     kind = None if codes is None else checked(codes.value)
+    if ray is None:
+        begin_on_gpu()
     with (
         joined(ray, workers=workers, gpus=gpus_per_actor) as cluster,
         Index(index, model=model, codes=kind) as collection,

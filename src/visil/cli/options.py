@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -28,6 +29,9 @@ DEVICE_VARIABLE = "VISIL_DEVICE"
 
 PRECISION_VARIABLE = "VISIL_PRECISION"
 """As in :mod:`visil.kernels.precision`."""
+
+GPU_FILES = ("/dev/nvidia[0-9]*", "/dev/dxg")
+"""Where there is a GPU, on Linux and in WSL."""
 
 
 class VerdictName(StrEnum):
@@ -155,6 +159,16 @@ def wake_gpu(device: str | None) -> None:
     named = re.fullmatch(r"auto|cuda(?::(\d+))?", device or "")
     if named is not None and os.name == "posix":
         threading.Thread(target=_wake, args=(int(named[1] or 0),), name="visil-gpu", daemon=True).start()
+
+
+def begin_on_gpu() -> None:
+    """For work that takes all cores beside the GPU: that is started, and the process that workers come from."""
+    device = os.environ.get(DEVICE_VARIABLE)
+    wake_gpu(device)
+    if device not in (None, "cpu") and any(glob(pattern) for pattern in GPU_FILES):
+        from visil.machine.processes import start_ahead
+
+        start_ahead()
 
 
 def _wake(number: int) -> None:

@@ -16,6 +16,7 @@ from visil.cli.options import (
     RayAddress,
     Verdicts,
     Workers,
+    begin_on_gpu,
     choose_device,
     opened_over,
 )
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from visil.collection.index import Index
     from visil.collection.search import Hit, Hits
     from visil.report.relations import Relation
+
+MANY = 8
+"""Queries from which workers are started beside a GPU."""
 
 
 def search(
@@ -86,6 +90,8 @@ def search(
     answers: list[dict[str, object]] = []
     failed: list[str] = []
     relations: list[Relation] = []
+    if len(named) >= MANY:
+        begin_on_gpu()
     with opened_over(index, ray) as collection:
         if first_look is not None:
             with count_progress("videos read for the first look", quiet=as_json) as progress:

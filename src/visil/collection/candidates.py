@@ -80,21 +80,37 @@ class Probes:
         A copy that is a small picture in the query's frame looks like the whole of its original: there a region
         finds what the mean of all regions does not.
         """
+        return cls.of_each([video], [most])[0]
+
+    @classmethod
+    def of_each(cls, videos: Sequence[VideoFeatures], most: Sequence[int]) -> list[Probes]:
+        """:meth:`of` of several videos, all at once: a GPU is waited for twice, and not for each of them."""
         import torch
+        from torch.nn.functional import normalize
 
         from visil.model.features import shown_vectors
 
-        whole = frame_vectors(video)
-        frames = np.arange(len(whole))
-        shown = shown_vectors(video)
-        regions = shown.shape[1]
-        room = min(max(0, most - len(whole)), len(whole) * regions)
-        if regions == 1 or room == 0:
-            return cls(whole, frames)
-        chosen = np.linspace(0, len(whole) * regions - 1, room).round().astype(np.int64)
-        flat = shown.flatten(0, 1)[torch.from_numpy(chosen)].float()
-        parts = torch.nn.functional.normalize(flat, dim=1).cpu().numpy()
-        return cls(np.concatenate([whole, parts]), np.concatenate([frames, chosen // regions]))
+        if not videos:
+            return []
+        shown = [shown_vectors(video) for video in videos]
+        regions = shown[0].shape[1]
+        count = regions if regions > 1 else 0  # else it is the frame as a whole
+        chosen = [_evenly(len(own) * count, room - len(own)) for own, room in zip(shown, most, strict=True)]
+        means = torch.cat([piece.float().mean(dim=1) for own in shown for piece in own.split(PIECE)])
+        parts = [
+            own.flatten(0, 1)[torch.from_numpy(places).to(own.device)]
+            for own, places in zip(shown, chosen, strict=True)
+        ]
+        whole = normalize(means, dim=1).cpu().numpy()
+        single = normalize(torch.cat(parts).float(), dim=1).cpu().numpy()
+        both = (
+            np.split(every, np.cumsum([len(own) for own in some])[:-1])
+            for every, some in ((whole, shown), (single, chosen))
+        )
+        return [
+            cls(np.concatenate([own, some]), np.concatenate([np.arange(len(own)), places // regions]))
+            for own, some, places in zip(*both, chosen, strict=True)
+        ]
 
 
 class CandidateIndex:
@@ -309,6 +325,11 @@ class CandidateIndex:
 
     def _gone(self) -> NDArray[np.int64]:
         return np.array(sorted(self.gone), np.int64)
+
+
+def _evenly(count: int, wanted: int) -> NDArray[np.int64]:
+    """So many of ``count`` places, or all of them, evenly spaced, the ends among them."""
+    return np.linspace(0, count - 1, min(max(0, wanted), count)).round().astype(np.int64)
 
 
 def _sample(videos: Sequence[Video], store: Features, frames: int) -> list[NDArray[np.float32]]:

@@ -302,6 +302,10 @@ class Index:
         with self._spread(workers) as spread:
             cuts = range(0, len(queries), spread.together)
             asked = [(queries[start : start + spread.together], k, options) for start in cuts]
+            if spread.screens:
+                for some in asked:
+                    yield from answered(self, some, spread)
+                return
             for answers in spread.map(answered, asked, len(asked)):
                 yield from answers
 

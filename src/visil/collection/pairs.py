@@ -5,10 +5,9 @@ Each video votes for others, as a query does in a search; a pair is compared onc
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -74,7 +73,9 @@ def worth_comparing(spread: Spread, listed: Listed, new_against_references: bool
     batches = listed.batches(asking, max(TOGETHER, 4 * spread.together))
     worth: dict[int, set[int]] = {}
     items = ((place, [videos[i].id for i in some]) for place, some in batches)
-    for (_, some), votes in zip(batches, spread.map(voted, items, len(batches)), strict=True):
+    asks = spread.here if spread.screens else spread.map
+    answers = asks(voted, items, len(batches))
+    for (_, some), votes in zip(batches, answers, strict=True):
         for i, chosen in zip(some, votes, strict=True):
             for number in chosen:
                 other = listed.counts.get(number)
@@ -105,15 +106,32 @@ def compared(
             numbers = [videos[b].number for b in others]
             asked[a] = Compared(listed.place(a), videos[a].id, numbers)
     every = list(asked.values())
-    batches = [every[start : start + spread.together] for start in range(0, len(every), spread.together)]
-    answers = chain.from_iterable(spread.map(comparisons, batches, len(batches)))
+    answers = _screened(spread, every) if spread.screens else spread.map(comparison, every, len(every))
     yield from zip(asked, answers, strict=True)
 
 
-def comparisons(index: Index, asked: Sequence[Compared]) -> list[list[Hit]]:
-    """The hits of each of some videos among others of the collection; several are compared together."""
-    if len(asked) == 1:
-        return [comparison(index, asked[0])]
+def _screened(spread: Spread, asked: Sequence[Compared]) -> Iterator[list[Hit]]:
+    """The hits of each video: a GPU finds who may share footage, some videos at a time, and workers read where."""
+    found: deque[tuple[list[Hit], bool]] = deque()
+
+    def left() -> Iterator[Compared]:
+        for start in range(0, len(asked), spread.together):
+            some = asked[start : start + spread.together]
+            for one, (hits, others) in zip(some, screened(spread.index, some, spread.leave), strict=True):
+                found.append((hits, bool(others)))
+                if others:
+                    yield replace(one, others=others)
+
+    for hits in spread.map(comparison, left(), len(asked)):
+        while not found[0][1]:
+            yield found.popleft()[0]
+        yield found.popleft()[0] + hits
+    while found:
+        yield found.popleft()[0]
+
+
+def screened(index: Index, asked: Sequence[Compared], leave: int) -> list[tuple[list[Hit], list[int]]]:
+    """The hits of each of some videos that are found at once, and the numbers of others that are to be read yet."""
     parts = index.parts
     questions: dict[int, list[tuple[int, tuple[VideoFeatures, Common | None, list[int]]]]] = defaultdict(list)
     for i, one in enumerate(asked):
@@ -122,11 +140,14 @@ def comparisons(index: Index, asked: Sequence[Compared]) -> list[list[Hit]]:
             common = index.common_here().beyond_typical(query)
             for place, some in parts.by_place(one.others).items():
                 questions[place].append((i, (query, common, some)))
-    found: list[list[Hit]] = [[] for _ in asked]
-    calls = {place: ([question for _, question in some], None, True) for place, some in questions.items()}
+    found: list[tuple[list[Hit], list[int]]] = [([], []) for _ in asked]
+    calls = {
+        place: ([question for _, question in some], None, True, leave) for place, some in questions.items()
+    }
     for place, answers in parts.connection.some("compare_each", calls).items():
-        for (i, _), hits in zip(questions[place], answers, strict=True):
-            found[i] += hits
+        for (i, _), (hits, left) in zip(questions[place], answers, strict=True):
+            found[i][0].extend(hits)
+            found[i][1].extend(parts.number(place, number) for number in left)
     return found
 
 

@@ -265,7 +265,12 @@ class Part:
         """The probes of videos of this part in a search for duplicates, by id; None for those that cannot be read."""
         here = [known for name in videos if (known := self.catalogue.video(name)) is not None]
         readable = (self._recent or self.store).readable(here)
-        found = {video.id: Probes.of(features, 2 * len(features)) for video, features in readable}
+        ids, read = [], []
+        for video, features in readable:
+            ids.append(video.id)
+            read.append(features)
+        probes = Probes.of_each(read, [2 * len(features) for features in read])
+        found = dict(zip(ids, probes, strict=True))
         return [found.get(name) for name in videos]
 
     def remember(self, wanted: bool) -> None:
@@ -287,9 +292,14 @@ class Part:
         asked: Sequence[tuple[VideoFeatures, Common | None, Sequence[int]]],
         k: int | None = None,
         sharing: bool = False,
-    ) -> list[list[Hit]]:
-        """:meth:`compare` for several queries at once; ``sharing``: without those that share nothing for certain."""
-        from visil.compare.many_pairs import compare_each
+        leave: int = 0,
+    ) -> list[tuple[list[Hit], list[int]]]:
+        """:meth:`compare` for several queries at once, and the numbers of the videos that are left to others.
+
+        ``sharing``: without those that share nothing for certain; ``leave``: see
+        :func:`visil.compare.many_pairs.compare_each`.
+        """
+        from visil.compare.many_pairs import Unread, compare_each
 
         wanted = sorted({number for _, _, numbers in asked for number in numbers})
         videos = self.catalogue.numbered(wanted).values()
@@ -301,12 +311,13 @@ class Part:
             (query, [features for _, features in some], common)
             for (query, common, _), some in zip(asked, own, strict=True)
         ]
-        answers = compare_each(self.model, self.model.scorer(), queries, sharing=sharing)
-        told: list[list[Hit]] = []
+        answers = compare_each(self.model, self.model.scorer(), queries, sharing=sharing, leave=leave)
+        told: list[tuple[list[Hit], list[int]]] = []
         for some, matches in zip(own, answers, strict=True):
-            both = zip(some, matches, strict=True)
-            hits = [hit_of(video, match) for (video, _), match in both if match is not None]
-            told.append(hits if k is None else best_of(hits, k))
+            both = [(video, match) for (video, _), match in zip(some, matches, strict=True)]
+            hits = [hit_of(video, match) for video, match in both if not isinstance(match, Unread)]
+            left = [video.number for video, match in both if match is Unread.left]
+            told.append((hits if k is None else best_of(hits, k), left))
         return told
 
     def best(self, query: VideoFeatures, common: Common | None, k: int) -> list[Hit]:

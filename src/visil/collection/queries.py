@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from visil.collection.candidates import Probes
+from visil.collection.candidates import PROBES, Probes
 from visil.collection.first_look import check_first_look
 from visil.collection.identity import content_id, stamp_of
 from visil.collection.parts import FRESH_S
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from visil.collection.index import Index
     from visil.collection.parts import AnyCatalogue, Parts
     from visil.collection.search import Hit
+    from visil.collection.spread import Spread
     from visil.compare.pair_reading import Common
     from visil.model.features import VideoFeatures
     from visil.video.thumbnails import SamplesAt
@@ -62,8 +63,12 @@ def search_together(
     min_confidence: float = 0.0,
     verdicts: Collection[str] | None = None,
     refine: bool = False,
+    spread: Spread | None = None,
 ) -> list[Hits | VisilError]:
-    """:func:`search` for several queries: their candidates are voted for, and compared, all at once."""
+    """:func:`search` for several queries: their candidates are voted for, and compared, all at once.
+
+    ``spread``: workers read where pairs that may share footage do so.
+    """
     check_options(k, False, None, min_confidence, None)
     parts = index.parts
     parts.follow(FRESH_S)
@@ -75,15 +80,27 @@ def search_together(
             asked.append(error)
     sound = [one for one in asked if isinstance(one, Question)]
     wanted = to_choose_from(k, verdicts)
-    votes = parts.vote([Probes.of(one.features) for one in sound], max(CANDIDATES, 4 * k))
+    probes = Probes.of_each([one.features for one in sound], [PROBES] * len(sound))
+    votes = parts.vote(probes, max(CANDIDATES, 4 * k))
     calls: dict[int, list[tuple[int, Compare]]] = defaultdict(list)
     for i, (one, chosen) in enumerate(zip(sound, votes, strict=True)):
         for place, some in parts.by_place(vote.number for vote in chosen).items():
             calls[place].append((i, (one.features, one.common, some)))
     found: list[dict[str, Hit]] = [{} for _ in sound]
-    arguments = {place: ([question for _, question in some], wanted) for place, some in calls.items()}
+    leave = 0 if spread is None else spread.leave
+    arguments = {
+        place: ([question for _, question in some], wanted, False, leave) for place, some in calls.items()
+    }
+    unread: list[tuple[int, Left]] = []
     for place, answers in parts.connection.some("compare_each", arguments).items():
-        for (i, _), hits in zip(calls[place], answers, strict=True):
+        for (i, (features, common, _)), (hits, left) in zip(calls[place], answers, strict=True):
+            found[i] |= {hit.id: hit for hit in hits}
+            if left:
+                here = replace(features, vectors=features.vectors.cpu())
+                unread.append((i, (place, here, common, left, wanted)))
+    if spread is not None:
+        questions = [question for _, question in unread]
+        for (i, _), hits in zip(unread, spread.map(read_there, questions, len(questions)), strict=True):
             found[i] |= {hit.id: hit for hit in hits}
     told = iter(
         [
@@ -94,14 +111,23 @@ def search_together(
     return [next(told) if isinstance(one, Question) else one for one in asked]
 
 
-def answered(index: Index, asked: tuple[Sequence[Any], int, dict[str, Any]]) -> list[Hits | VisilError]:
+def read_there(index: Index, asked: Left) -> list[Hit]:
+    """The hits of a query among some videos of one part."""
+    place, *rest = asked
+    hits: list[Hit] = index.parts.connection.call(place, "compare", *rest)
+    return hits
+
+
+def answered(
+    index: Index, asked: tuple[Sequence[Any], int, dict[str, Any]], spread: Spread | None = None
+) -> list[Hits | VisilError]:
     """For each of some queries the answer of :meth:`visil.Index.search`, or the fault of the query."""
     queries, k, options = asked
     others = {name: options[name] for name in options.keys() - {"exhaustive", "first_look", "among"}}
     by_votes = not options.get("exhaustive") and options.get("first_look") is options.get("among") is None
     if len(queries) > 1 and by_votes:
         with suppress(VisilError):  # each names its own fault
-            return search_together(index, queries, k, **others)
+            return search_together(index, queries, k, **others, spread=spread)
     return [_answer(index, query, k, options) for query in queries]
 
 
@@ -135,6 +161,10 @@ def check_confidence(least: float) -> None:
 
 Compare = tuple["VideoFeatures", "Common | None", list[int]]
 """A query, how common its frames are, and the numbers of videos that it is compared with."""
+
+
+Left = tuple[int, "VideoFeatures", "Common | None", list[int], int]
+"""The place of a part, a query, how common its frames are, numbers there, and how many hits are wanted."""
 
 
 @dataclass(frozen=True, eq=False)

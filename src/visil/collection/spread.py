@@ -3,6 +3,9 @@
 A worker opens the collection for itself, and answers one question after another on one core: nothing is shared but the
 answers, so that neither Python's lock nor torch's threads, which wait for each other in every operation, cost
 anything. It takes seconds to start them, so small work is over before there are any.
+
+With a GPU, this process has it find out which pairs may share footage at all, and workers read where: that is numpy's
+work, a step at a time. Pairs of long videos, whose similarities alone would take a core seconds, are read here.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -22,6 +25,7 @@ import torch
 
 from visil.collection.database import none_open
 from visil.collection.remote.objects import is_url
+from visil.compare.many_pairs import can_screen
 from visil.errors import IndexFolderError, VisilError
 from visil.machine.heap import keep_heap
 from visil.machine.prefetch import in_order
@@ -51,6 +55,9 @@ MOST_THREADS = 4
 GPU_TOGETHER = 64
 """Videos whose candidates a GPU compares at once."""
 
+CELLS_A_CORE = 1 << 12
+"""Frame pairs of two videos, for each core there is, up to which workers read a pair that a GPU found."""
+
 AHEAD = 2
 """Questions that wait for each worker: it has the next one at hand when it has answered."""
 
@@ -66,10 +73,14 @@ class Spread:
         self.cores = workers if _can_be_opened_again(index) else 1
         self.together = questions_at_once(index.model.device)
         """Questions that are worth asking as one."""
+        self.screens = self.together > 1 and index.parts.connection.at_once == 1 and can_screen(index.model)
+        """Whether a GPU finds pairs for workers to read."""
+        self.leave = CELLS_A_CORE * self.cores if self.cores > 1 else 0
+        """Frame pairs of two videos up to which it leaves reading them to workers."""
         self._threads = 1 if workers == self.cores else min(workers, MOST_THREADS)
         self._workers: Workers | None = None
         self._connections: list[Connection] = []
-        self._local = threading.local()
+        self._idle: list[Connection] = []
         self._here = threading.Lock()
         self._closed = False
 
@@ -90,6 +101,12 @@ class Spread:
             self._workers.close()
         for connection in self._connections:
             connection.close()
+
+    def here(
+        self, job: Callable[[Index, Item], Answer], items: Iterable[Item], _count: int
+    ) -> Iterator[Answer]:
+        """:meth:`map` for jobs of a GPU: all in this process."""
+        return (job(self.index, item) for item in items)
 
     def map(
         self, job: Callable[[Index, Item], Answer], items: Iterable[Item], count: int
@@ -131,15 +148,15 @@ class Spread:
     # ------------------------------------------------------------------ asking a worker
 
     def _ask(self, job: Callable[[Index, Item], Answer], item: Item) -> Answer:
-        """The answer of this thread's worker; where that has ended, this process's own."""
+        """The answer of a worker that has nothing to do; where that has ended, this process's own."""
         try:
             connection = self._connection()
             connection.send_bytes(pickle.dumps((job, item)))
             answer, error, left_out = pickle.loads(connection.recv_bytes())
+            self._idle.append(connection)
         except (EOFError, OSError, WorkersError):
             if self._closed:
                 raise
-            self._local.connection = None
             with self._here, _threads(1):
                 return job(self.index, item)
         for video, reason in left_out:
@@ -150,13 +167,13 @@ class Spread:
         return found
 
     def _connection(self) -> Connection:
-        known: Connection | None = getattr(self._local, "connection", None)
-        if known is None:
-            assert self._workers is not None
-            known = self._workers.fork()
-            self._local.connection = known
-            self._connections.append(known)
-        return known
+        """To a worker that has nothing to do."""
+        with suppress(IndexError):
+            return self._idle.pop()
+        assert self._workers is not None
+        connection = self._workers.fork()
+        self._connections.append(connection)
+        return connection
 
 
 def questions_at_once(device: torch.device) -> int:
@@ -170,10 +187,20 @@ def _can_be_opened_again(index: Index) -> bool:
     return (
         available()
         and parts is not None
-        and index.model.device.type == "cpu"
+        and (index.model.device.type == "cpu" or can_screen(index.model))
         and not any(is_url(part.location) for part in parts)
         and all(part.caches_on_disk() for part in parts)
     )
+
+
+def _on_processor(model: ViSiL) -> ViSiL:
+    """What of a model workers need: all of it or, of one on a GPU, what compares features."""
+    if model.device.type == "cpu":
+        return model
+    copy = type(model)(model.config, with_backbone=False)
+    state = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+    copy.load_state_dict({name: tensor for name, tensor in state.items() if not name.startswith("backbone.")})
+    return copy
 
 
 def _remember(index: Index, wanted: bool) -> None:
@@ -207,7 +234,7 @@ class Asking:
     @classmethod
     def of(cls, index: Index) -> Asking:
         """About the same collection."""
-        return cls(index.location, index.model, index.common_here())
+        return cls(index.location, _on_processor(index.model), index.common_here())
 
     def prepare(self) -> None:
         """See :meth:`visil.machine.processes.Service.prepare`."""

@@ -8,6 +8,7 @@ once their score is known: the same as :func:`visil.compare.matches.compare_many
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from functools import partial
 
 import numpy as np
@@ -26,21 +27,43 @@ READ_CELLS = 1 << 20
 """Frame pairs that are read together."""
 
 
+class Unread(Enum):
+    """In place of a match."""
+
+    nothing = "cannot share anything"
+    left = "is left to others to read"
+
+
+def can_screen(model: Network) -> bool:
+    """Whether a pair's score tells that it cannot share anything."""
+    return model.reader is not None and model.background is not None
+
+
 def compare_each(
-    model: Network, scorer: Scorer, asked: Sequence[Asked], *, sharing: bool = False
-) -> list[list[Match | None]]:
-    """The matches of each query with each of its targets; ``sharing``: None for those that cannot share anything."""
+    model: Network, scorer: Scorer, asked: Sequence[Asked], *, sharing: bool = False, leave: int = 0
+) -> list[list[Match | Unread]]:
+    """The matches of each query with each of its targets.
+
+    ``sharing``: none of those that cannot share anything. ``leave``: pairs that may, and have so many frame pairs at
+    the most, are left to others.
+    """
     if model.reader is None or model.background is None:
         return [list(compare_many(model, scorer, *one)) for one in asked]
     for query, targets, _ in asked:
         check(model, [query, *targets], "video", numbers=False)
-    found: list[list[Match | None]] = [[None] * len(targets) for _, targets, _ in asked]
+    found: list[list[Match | Unread]] = [[Unread.nothing] * len(targets) for _, targets, _ in asked]
     scores, peaks = _by_query(scorer, asked)
     least = least_promising(model.background)
     worth: list[tuple[int, list[int]]] = []
     for i, ((query, targets, _), own) in enumerate(zip(asked, scores, strict=True)):
         far = peaks[i] < least
-        worth += [(i, np.flatnonzero(~far).tolist())] if not far.all() else []
+        read: list[int] = []
+        for j in np.flatnonzero(~far).tolist():
+            if len(query) * len(targets[j]) <= leave:
+                found[i][j] = Unread.left
+            else:
+                read.append(j)
+        worth += [(i, read)] if read else []
         if not sharing:
             shown = _scores_of_shown(scorer, query, targets, own)
             for j in np.flatnonzero(far).tolist():

@@ -15,7 +15,9 @@ loaded it already: where none of its threads is at work, that one process is a f
 
 from __future__ import annotations
 
+import atexit
 import gc
+import importlib
 import os
 import pickle
 import select
@@ -101,20 +103,51 @@ def _uses_gpu() -> bool:
     return torch is not None and bool(torch.cuda.is_initialized())
 
 
+LOADED_AHEAD = ("visil.collection.index", "visil.collection.worker")
+"""Modules, with all that they import, that workers on a collection need."""
+
+_ahead: list[tuple[socket.socket, subprocess.Popen[bytes]]] = []
+
+
+def start_ahead() -> None:
+    """A fresh process, now: the next :class:`Workers` that need one find it ready.
+
+    For a command that will use a GPU, and so cannot be forked when it knows what workers are to do.
+    """
+    if available() and not _ahead:
+        control, theirs = socket.socketpair()
+        with theirs:
+            _ahead.append((control, _fresh(theirs, *LOADED_AHEAD)))
+        atexit.register(_end_unused)
+
+
+def _end_unused() -> None:
+    while _ahead:
+        control, process = _ahead.pop()
+        control.close()
+        process.kill()
+        process.wait()
+
+
 class Workers:
     """A process that forks workers, where that is :func:`available`; :meth:`close` ends it and all of them."""
 
     def __init__(self, service: Service) -> None:
-        self._control, theirs = socket.socketpair()
+        self._control: socket.socket
         self._fresh: subprocess.Popen[bytes] | None = None
         self.pid: int
         """The process that forks workers."""
-        with theirs:
-            if quick():
-                self.pid = _forked(theirs, service)
-            else:
-                self._fresh = _fresh(theirs)
-                self.pid = self._fresh.pid
+        if _ahead and not quick():
+            self._control, self._fresh = _ahead.pop()
+            self.pid = self._fresh.pid
+        else:
+            self._control, theirs = socket.socketpair()
+            with theirs:
+                if quick():
+                    self.pid = _forked(theirs, service)
+                else:
+                    self._fresh = _fresh(theirs)
+                    self.pid = self._fresh.pid
         self._lock = threading.Lock()
         self.ready = threading.Event()
         """Set when workers can be forked."""
@@ -172,9 +205,9 @@ class Workers:
         self._starting.join()
 
 
-def _fresh(control: socket.socket) -> subprocess.Popen[bytes]:
+def _fresh(control: socket.socket, *modules: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        python("-m", "visil.machine.processes", str(control.fileno()), _here()),
+        python("-m", "visil.machine.processes", str(control.fileno()), _here(), *modules),
         pass_fds=[control.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # where this process prints its results
@@ -296,10 +329,12 @@ def python_path() -> str:
 
 
 def main() -> None:
-    """Of ``HANDLE FOLDER``: until the other end of that control socket is gone."""
+    """Of ``HANDLE FOLDER MODULE...``: until the other end of that control socket is gone."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    (length,) = struct.unpack("!Q", _exactly(control, 8))
     with lasting():
+        for module in sys.argv[3:]:
+            importlib.import_module(module)
+        (length,) = struct.unpack("!Q", _exactly(control, 8))
         service: Service = pickle.loads(_exactly(control, length))
         service.prepare()
     _serve(control, service, sys.argv[2])
