@@ -1,4 +1,4 @@
-"""What a ranking of a copy set comes to: by halves, by settings, and among look-alikes."""
+"""What a ranking of a copy set comes to: by halves, by settings, among look-alikes, and at a bar for strangers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ def figures(copies: CopySet, scores: NDArray[np.float64]) -> dict[str, Any]:
     found |= {"all": _mean(ranks), "error": round(float(ranks.std() / len(ranks) ** 0.5), 4)}
     found |= {"look-alikes": _mean(alike)}
     found |= {f"hard, {s}": _mean(ranks[settings == s]) for s in dict.fromkeys(settings[halves == "hard"])}
+    rows = np.arange(len(scores))
+    relevant, strangers = scores[rows, copies.truth], np.ones_like(scores, bool)
+    strangers[rows, copies.truth] = False
+    for allowed in (1000, 10_000):
+        bar = np.quantile(scores[strangers], 1 - 1 / allowed)
+        for half in dict.fromkeys(copies.halves):
+            found[f"{half}, found at 1 in {allowed:,}"] = _mean(relevant[halves == half] > bar)
     return found
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
     return round(float(values.mean()), 4)
