@@ -188,7 +188,8 @@ def main() -> None:
         stage = replace(chosen.stage, steps=args.steps)
         if args.lr is not None and chosen.stage.lr == STAGE.lr:
             stage = replace(stage, lr=args.lr)
-        train_frames(model, bank, stage, seed=args.seed, on_step=told, every=max(1, args.steps // 8))
+        if args.steps:
+            train_frames(model, bank, stage, seed=args.seed, on_step=told, every=max(1, args.steps // 8))
         figures["seconds"] = round(time.perf_counter() - begun, 1)
         figures["log"] = lines
         figures["after"] = copies.judged(model)

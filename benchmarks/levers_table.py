@@ -40,6 +40,8 @@ def line(row: dict[str, Any], base: NDArray[np.float64], hard: NDArray[np.bool_]
         "changed": changed(row["row"]),
         "steps": row["steps"],
         "seed": row["seed"],
+        "goes on from": row.get("start"),
+        "side": row.get("side"),
         **parts,
         "hard, error": _error(ranks),
         "hard, beside base": round(float(apart.mean()), 4),

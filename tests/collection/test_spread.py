@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 import visil
 from forked import fork
@@ -187,3 +188,14 @@ def test_what_is_wrong_with_a_query_is_its_answer(index: Index, tmp_path: Path) 
     assert not isinstance(last, VisilError)
     assert first[0].id == identity(NAMES[0])
     assert last[0].id == identity(NAMES[4])
+
+
+def test_workers_beside_a_gpu_are_sent_what_compares(plain: ViSiL, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spread._on_processor(plain) is plain
+    with monkeypatch.context() as patch:
+        patch.setattr(ViSiL, "device", property(lambda _: torch.device("cuda")))
+        sent = spread._on_processor(plain)
+    assert sent.backbone is None
+    first = features(1, 8)
+    other = features(2, 8, like=first)
+    assert sent.compare(first, other).to_dict() == plain.compare(first, other).to_dict()
