@@ -217,6 +217,16 @@ def keep(out: Path, name: str, result: Mapping[str, Any]) -> dict[str, Any]:
     return runs
 
 
+def without_reader(model: visil.ViSiL, like: visil.ViSiL) -> visil.ViSiL:
+    """The same features, read as ``like`` reads its own: straight off S_f."""
+    settings = {"localize": like.config.localize, "calibration": like.config.calibration}
+    bare = visil.ViSiL(
+        model.config.replaced(reader=None, background=0, **settings), with_backbone=False
+    ).eval()
+    bare.backbone, bare.whitening = model.backbone, model.whitening
+    return bare
+
+
 def main() -> None:
     """Judge all pairs, print, write."""
     parser = argparse.ArgumentParser(
@@ -225,6 +235,11 @@ def main() -> None:
     parser.add_argument("copyset", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--model", default="default")
+    parser.add_argument(
+        "--without-reader",
+        metavar="MODEL",
+        help="without background and reader, and with the localiser and the calibration of MODEL",
+    )
     parser.add_argument(
         "--pairs", type=int, metavar="N", help="judge pairs alone, with N strangers for each query"
     )
@@ -242,6 +257,8 @@ def main() -> None:
     try:
         truth = read_truth(args.copyset)
         model = visil.load(args.model)
+        if args.without_reader is not None:
+            model = without_reader(model, visil.load(args.without_reader))
         work = kept_in(args.work, args.copyset)
         keep_looks(model, work)
         if args.pairs is None:

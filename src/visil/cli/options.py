@@ -30,9 +30,6 @@ DEVICE_VARIABLE = "VISIL_DEVICE"
 PRECISION_VARIABLE = "VISIL_PRECISION"
 """As in :mod:`visil.kernels.precision`."""
 
-GPU_FILES = ("/dev/nvidia[0-9]*", "/dev/dxg")
-"""Where there is a GPU, on Linux and in WSL."""
-
 
 class VerdictName(StrEnum):
     """``visil.matching.calibration.Verdict``."""
@@ -163,9 +160,9 @@ def wake_gpu(device: str | None) -> None:
 
 def begin_on_gpu() -> None:
     """For work that takes all cores beside the GPU: that is started, and the process that workers come from."""
-    device = os.environ.get(DEVICE_VARIABLE)
+    device = os.environ.get(DEVICE_VARIABLE, "cpu")
     wake_gpu(device)
-    if device not in (None, "cpu") and any(glob(pattern) for pattern in GPU_FILES):
+    if sys.platform == "linux" and device != "cpu" and (glob("/dev/nvidia[0-9]*") or glob("/dev/dxg")):
         from visil.machine.processes import start_ahead
 
         start_ahead()
