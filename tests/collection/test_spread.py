@@ -190,12 +190,22 @@ def test_what_is_wrong_with_a_query_is_its_answer(index: Index, tmp_path: Path) 
     assert last[0].id == identity(NAMES[4])
 
 
-def test_workers_beside_a_gpu_are_sent_what_compares(plain: ViSiL, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_beside_a_gpu_are_sent_the_same_model(plain: ViSiL, monkeypatch: pytest.MonkeyPatch) -> None:
     assert spread._on_processor(plain) is plain
     with monkeypatch.context() as patch:
         patch.setattr(ViSiL, "device", property(lambda _: torch.device("cuda")))
         sent = spread._on_processor(plain)
-    assert sent.backbone is None
+    assert sent.fingerprint() == plain.fingerprint()
     first = features(1, 8)
     other = features(2, 8, like=first)
     assert sent.compare(first, other).to_dict() == plain.compare(first, other).to_dict()
+
+
+@workers_needed
+@pytest.mark.usefixtures("impatient")
+def test_workers_that_all_end_are_asked_no_more(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "MOST_LOST", 3)
+    with Spread(index, 2) as asked:
+        until_workers_answer(asked)
+        assert list(asked.map(killed, [os.getpid()] * 40, 40)) == [len(NAMES)] * 40
+        assert 3 <= asked._lost <= 4

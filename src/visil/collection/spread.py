@@ -58,6 +58,9 @@ GPU_TOGETHER = 64
 CELLS_A_CORE = 1 << 12
 """Frame pairs of two videos, for each core there is, up to which workers read a pair that a GPU found."""
 
+MOST_LOST = 16
+"""Workers that end without an answer before no more are asked."""
+
 AHEAD = 2
 """Questions that wait for each worker: it has the next one at hand when it has answered."""
 
@@ -81,6 +84,7 @@ class Spread:
         self._workers: Workers | None = None
         self._connections: list[Connection] = []
         self._idle: list[Connection] = []
+        self._lost = 0
         self._here = threading.Lock()
         self._closed = False
 
@@ -149,6 +153,8 @@ class Spread:
 
     def _ask(self, job: Callable[[Index, Item], Answer], item: Item) -> Answer:
         """The answer of a worker that has nothing to do; where that has ended, this process's own."""
+        if self._lost >= MOST_LOST:
+            return self._ask_here(job, item)
         try:
             connection = self._connection()
             connection.send_bytes(pickle.dumps((job, item)))
@@ -157,14 +163,18 @@ class Spread:
         except (EOFError, OSError, WorkersError):
             if self._closed:
                 raise
-            with self._here, _threads(1):
-                return job(self.index, item)
+            self._lost += 1
+            return self._ask_here(job, item)
         for video, reason in left_out:
             self.index.store.warn(video, reason)
         if error is not None:
             raise error
         found: Answer = answer
         return found
+
+    def _ask_here(self, job: Callable[[Index, Item], Answer], item: Item) -> Answer:
+        with self._here, _threads(1):
+            return job(self.index, item)
 
     def _connection(self) -> Connection:
         """To a worker that has nothing to do."""
@@ -194,12 +204,11 @@ def _can_be_opened_again(index: Index) -> bool:
 
 
 def _on_processor(model: ViSiL) -> ViSiL:
-    """What of a model workers need: all of it or, of one on a GPU, what compares features."""
+    """A model as workers need it: with all its parts, since by these it is told from others."""
     if model.device.type == "cpu":
         return model
-    copy = type(model)(model.config, with_backbone=False)
-    state = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
-    copy.load_state_dict({name: tensor for name, tensor in state.items() if not name.startswith("backbone.")})
+    copy = type(model)(model.config, with_backbone=model.backbone is not None).eval()
+    copy.load_state_dict({name: tensor.cpu() for name, tensor in model.state_dict().items()})
     return copy
 
 
