@@ -91,7 +91,7 @@ def search_together(
     arguments = {
         place: ([question for _, question in some], wanted, False, leave) for place, some in calls.items()
     }
-    unread: list[tuple[int, Left]] = []
+    unread: list[tuple[int, ToRead]] = []
     for place, answers in parts.connection.some("compare_each", arguments).items():
         for (i, (features, common, _)), (hits, left) in zip(calls[place], answers, strict=True):
             found[i] |= {hit.id: hit for hit in hits}
@@ -111,7 +111,7 @@ def search_together(
     return [next(told) if isinstance(one, Question) else one for one in asked]
 
 
-def read_there(index: Index, asked: Left) -> list[Hit]:
+def read_there(index: Index, asked: ToRead) -> list[Hit]:
     """The hits of a query among some videos of one part."""
     place, *rest = asked
     hits: list[Hit] = index.parts.connection.call(place, "compare", *rest)
@@ -163,7 +163,7 @@ Compare = tuple["VideoFeatures", "Common | None", list[int]]
 """A query, how common its frames are, and the numbers of videos that it is compared with."""
 
 
-Left = tuple[int, "VideoFeatures", "Common | None", list[int], int]
+ToRead = tuple[int, "VideoFeatures", "Common | None", list[int], int]
 """The place of a part, a query, how common its frames are, numbers there, and how many hits are wanted."""
 
 
