@@ -25,6 +25,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,7 @@ def main() -> None:
     parser.add_argument("copyset", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--model", default="default")
+    parser.add_argument("--side", type=int, metavar="N", help="of the pictures that the model reads")
     parser.add_argument(
         "--without-reader",
         metavar="MODEL",
@@ -257,6 +259,10 @@ def main() -> None:
     try:
         truth = read_truth(args.copyset)
         model = visil.load(args.model)
+        if args.side is not None:
+            model.config = model.config.replaced(
+                sampling=replace(model.config.sampling, resize=args.side, crop=args.side)
+            )
         if args.without_reader is not None:
             model = without_reader(model, visil.load(args.without_reader))
         work = kept_in(args.work, args.copyset)
