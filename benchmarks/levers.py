@@ -23,7 +23,7 @@ from torch import Tensor
 
 from shared.copy_ranking import best_diagonal, frame_matrices, report
 from shared.copy_sets import CopySet, reciprocal_ranks
-from shared.footage_split import items
+from shared.footage_split import items, training_pictures
 from shared.levers_rows import ROWS, SIDE, STAGE
 from visil.compare.visil import ViSiL
 from visil.model.config import ViSiLConfig
@@ -40,16 +40,9 @@ def read_bank(data: Path, out: Path, fps: float, device: torch.device) -> FrameB
     """The training frames, and pictures beside them; the next process finds frames decoded."""
     sampling = Sampling(fps=fps, resize=SIDE, crop=SIDE, fit="whole")
     clips = [data / item.file for part in ("videos", "clips") for item in items(data, part, "train")]
-    pictures = [item for item in items(data, "pictures", "train") if (data / item.file).is_file()]
-    # Kinds are folders: those of the training sources alone, under names of their own.
-    kinds = out / "pictures"
-    for item in pictures:
-        link = kinds / item.kind / Path(item.file).name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.exists():
-            link.symlink_to((data / item.file).absolute())
     footage = CachedFootage([clip for clip in clips if clip.is_file()], out / "bank", sampling)
-    return FrameBank.read(footage, device, read_pictures([str(kinds)], sampling) if pictures else None)
+    kinds = training_pictures(data, out)
+    return FrameBank.read(footage, device, read_pictures([str(kinds)], sampling) if kinds else None)
 
 
 @torch.inference_mode()

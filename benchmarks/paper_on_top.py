@@ -24,11 +24,11 @@ from torch import Tensor
 import visil
 from shared.copy_figures import figures
 from shared.copy_sets import CopySet, embedded_set, ranked
-from shared.footage_split import items
+from shared.footage_split import items, training_pictures
 from shared.results import machine, write
 from visil.compare.visil import ViSiL
 from visil.model.attention import ContextAttention
-from visil.model.comparator import Comparator
+from visil.model.comparator import Comparator, hard_tanh
 from visil.model.formula import Formula
 from visil.training.batch_similarity import VideoBatch, compare_all
 from visil.training.cached_footage import CachedFootage
@@ -56,7 +56,7 @@ def score(formula: Formula, frames: Tensor) -> tuple[Tensor, Tensor]:
     """CS_v of a pair by the comparator, and L_reg, from S_f."""
     assert formula.comparator is not None
     output = formula.comparator(frames)
-    return formula.video_similarity(output.clamp(-1, 1)), similarity_regularisation(output[None]).sum()
+    return formula.video_similarity(hard_tanh(output)), similarity_regularisation(output[None]).sum()
 
 
 def learned_comparator(model: ViSiL, pairs: Path, epochs: int) -> tuple[Comparator, list[dict[str, float]]]:
@@ -128,13 +128,8 @@ def learned_attention(
     sampling = Sampling(fps=1.0, resize=288, crop=288, fit="whole")
     clips = [data / item.file for part in ("videos", "clips") for item in items(data, part, "train")]
     footage = CachedFootage(clips[:: -(-len(clips) // CLIPS)], work / "frames", sampling)
-    kinds = work / "pictures"
-    for item in items(data, "pictures", "train")[::8]:
-        link = kinds / item.kind / Path(item.file).name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.exists():
-            link.symlink_to((data / item.file).absolute())
-    bank = FrameBank.read(footage, pictures=read_pictures([str(kinds)], sampling))
+    kinds = training_pictures(data, work, 8)
+    bank = FrameBank.read(footage, pictures=read_pictures([str(kinds)], sampling) if kinds else None)
     stage = FrameStage(steps=STEPS, batch=128, composite=0.55, scale=(0.25, 0.7))
     batches = []
     with torch.inference_mode():

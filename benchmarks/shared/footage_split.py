@@ -132,3 +132,14 @@ def _of_table(data: Path, part: Part) -> list[Item]:
             for row in csv.DictReader(rows)
         ]
     return sorted(read, key=lambda item: (item.source, item.name, item.file))
+
+
+def training_pictures(data: Path, folder: Path, every: int = 1) -> Path | None:
+    """A folder of links to every so-manieth training picture that is there, by kind; None where there are none."""
+    kinds = folder / "pictures"
+    for item in items(data, "pictures", "train")[::every]:
+        link = kinds / item.kind / Path(item.file).name
+        if (data / item.file).is_file() and not link.exists():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to((data / item.file).absolute())
+    return kinds if kinds.is_dir() else None

@@ -14,7 +14,6 @@ from visil.cli.options import (
     Precision,
     RayAddress,
     Workers,
-    begin_on_gpu,
     check_folder,
     choose_device,
     opened_over,
@@ -69,8 +68,7 @@ def duplicates(
     choose_device(device, precision)
     for file in (csv, html, plan):
         check_folder(file)
-    begin_on_gpu()
-    with opened_over(index, ray) as collection:
+    with opened_over(index, ray, many=True) as collection:
         with duplicates_progress(quiet=as_json) as (progress, proving):
             found = collection.find_duplicates(
                 min_confidence,

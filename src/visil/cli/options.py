@@ -214,11 +214,18 @@ def joined(address: str | None, *, workers: int | None = None, gpus: float = 0.0
 
 
 @contextmanager
-def opened_over(index: str, address: str | None, *, model: str | None = None) -> Iterator[Index]:
-    """The collection, to be searched: opened here, or its shards by actors of the cluster at ``address``."""
+def opened_over(
+    index: str, address: str | None, *, model: str | None = None, many: bool = False
+) -> Iterator[Index]:
+    """The collection, to be searched: opened here, or its shards by actors of the cluster at ``address``.
+
+    ``many``: with so many questions that workers answer them, beside a GPU as well.
+    """
     from visil.collection.index import Index
 
     if address is None:
+        if many:
+            begin_on_gpu()
         with Index(index, model=model, create=False) as collection:
             import_torch()
             yield collection

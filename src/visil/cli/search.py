@@ -16,7 +16,6 @@ from visil.cli.options import (
     RayAddress,
     Verdicts,
     Workers,
-    begin_on_gpu,
     choose_device,
     opened_over,
 )
@@ -90,9 +89,7 @@ def search(
     answers: list[dict[str, object]] = []
     failed: list[str] = []
     relations: list[Relation] = []
-    if len(named) >= MANY:
-        begin_on_gpu()
-    with opened_over(index, ray) as collection:
+    with opened_over(index, ray, many=len(named) >= MANY) as collection:
         if first_look is not None:
             with count_progress("videos read for the first look", quiet=as_json) as progress:
                 collection.prepare_first_look(progress)

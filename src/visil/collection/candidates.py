@@ -88,6 +88,7 @@ class Probes:
         import torch
         from torch.nn.functional import normalize
 
+        from visil.compare.judge import evenly
         from visil.model.features import shown_vectors
 
         if not videos:
@@ -95,7 +96,9 @@ class Probes:
         shown = [shown_vectors(video) for video in videos]
         regions = shown[0].shape[1]
         count = regions if regions > 1 else 0  # else it is the frame as a whole
-        chosen = [_evenly(len(own) * count, room - len(own)) for own, room in zip(shown, most, strict=True)]
+        chosen = [
+            evenly(len(own) * count, max(0, room - len(own))) for own, room in zip(shown, most, strict=True)
+        ]
         means = torch.cat([piece.float().mean(dim=1) for own in shown for piece in own.split(PIECE)])
         parts = [
             own.flatten(0, 1)[torch.from_numpy(places).to(own.device)]
@@ -325,11 +328,6 @@ class CandidateIndex:
 
     def _gone(self) -> NDArray[np.int64]:
         return np.array(sorted(self.gone), np.int64)
-
-
-def _evenly(count: int, wanted: int) -> NDArray[np.int64]:
-    """So many of ``count`` places, or all of them, evenly spaced, the ends among them."""
-    return np.linspace(0, count - 1, min(max(0, wanted), count)).round().astype(np.int64)
 
 
 def _sample(videos: Sequence[Video], store: Features, frames: int) -> list[NDArray[np.float32]]:

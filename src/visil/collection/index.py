@@ -302,11 +302,8 @@ class Index:
         with self._spread(workers) as spread:
             cuts = range(0, len(queries), spread.together)
             asked = [(queries[start : start + spread.together], k, options) for start in cuts]
-            if spread.screens:
-                for some in asked:
-                    yield from answered(self, some, spread)
-                return
-            for answers in spread.map(answered, asked, len(asked)):
+            here = (answered(self, some, spread) for some in asked)  # a GPU's work
+            for answers in here if spread.screens else spread.map(answered, asked, len(asked)):
                 yield from answers
 
     def features(self, query: str | os.PathLike[str] | VideoFeatures) -> VideoFeatures:

@@ -73,8 +73,8 @@ def worth_comparing(spread: Spread, listed: Listed, new_against_references: bool
     batches = listed.batches(asking, max(TOGETHER, 4 * spread.together))
     worth: dict[int, set[int]] = {}
     items = ((place, [videos[i].id for i in some]) for place, some in batches)
-    asks = spread.here if spread.screens else spread.map
-    answers = asks(voted, items, len(batches))
+    here = (voted(spread.index, item) for item in items)  # a GPU's work
+    answers = here if spread.screens else spread.map(voted, items, len(batches))
     for (_, some), votes in zip(batches, answers, strict=True):
         for i, chosen in zip(some, votes, strict=True):
             for number in chosen:

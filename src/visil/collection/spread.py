@@ -106,12 +106,6 @@ class Spread:
         for connection in self._connections:
             connection.close()
 
-    def here(
-        self, job: Callable[[Index, Item], Answer], items: Iterable[Item], _count: int
-    ) -> Iterator[Answer]:
-        """:meth:`map` for jobs of a GPU: all in this process."""
-        return (job(self.index, item) for item in items)
-
     def map(
         self, job: Callable[[Index, Item], Answer], items: Iterable[Item], count: int
     ) -> Iterator[Answer]:
